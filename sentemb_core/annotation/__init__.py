@@ -1,1 +1,1 @@
-"""The annotation of a corpus on disk: shard by shard, so that memory holds one shard."""
+"""Intra-document clustering (mutual, section 3): arrays, and the files of a corpus on disk."""

@@ -19,7 +19,7 @@ from sentemb_core.shards import by_shard
 
 
 def write_clusters(corpus: Corpus, edges: Path, out: Path) -> None:
-    """Connected components of every shard of a pruned graph (`components.clusters`)."""
+    """Write the connected components of every shard of a pruned graph (`pruning.clusters`)."""
     stored = PrunedGraph.open(edges)
     for shard in corpus.shards:
         labels = clusters(stored.shard(shard.index), corpus.shard_offsets(shard.index))
@@ -28,7 +28,7 @@ def write_clusters(corpus: Corpus, edges: Path, out: Path) -> None:
 
 @dataclass(frozen=True)
 class Clusters:
-    """What `write_clusters` wrote, or `kmeans_files.write_kmeans_clusters`."""
+    """The clusters that `write_clusters` or `kmeans_files.write_kmeans_clusters` wrote."""
 
     files: list[Path]
 
@@ -40,30 +40,30 @@ class Clusters:
         return pq.read_table(self.files[k], columns=["cluster"])["cluster"].to_numpy()
 
     def of(self, sentences: Int64[np.ndarray, " n"]) -> Int32[np.ndarray, " n"]:
-        """The labels of these sentences, in the order asked for."""
-        found = np.empty(len(sentences), np.int32)
+        """The labels of these sentences, in the given order."""
+        wanted = np.empty(len(sentences), np.int32)
         for k, places in by_shard(sentences, self._ends, "sentence"):
             labels = self.shard(k)
-            found[places] = labels[sentences[places] - (self._ends[k] - len(labels))]
-        return found
+            wanted[places] = labels[sentences[places] - (self._ends[k] - len(labels))]
+        return wanted
 
     @cached_property
     def _ends(self) -> Int64[np.ndarray, " shards"]:
-        """Where the sentences of each shard end."""
+        """End of the sentences of each shard."""
         return np.cumsum([pq.read_metadata(file).num_rows for file in self.files])
 
 
 def churn(corpus: Corpus, one: Clusters, other: Clusters) -> float:
-    """Adjusted Rand index of two annotations of a corpus (`stats.Agreement`), shard by shard."""
+    """Adjusted Rand index of two annotations of a corpus (`Agreement`), shard by shard."""
     above = room = 0.0
     for k in range(len(corpus.shards)):
-        found = adjusted_rand(one.shard(k), other.shard(k), corpus.shard_offsets(k))
-        above, room = above + found.above.sum(), room + found.room.sum()
+        agreement = adjusted_rand(one.shard(k), other.shard(k), corpus.shard_offsets(k))
+        above, room = above + agreement.above.sum(), room + agreement.room.sum()
     return Agreement(np.array([above]), np.array([room])).overall
 
 
 def write_labels(labels: Int32[np.ndarray, " sentences"], shard: Shard, out: Path) -> None:
-    """A label for each of the shard's sentences."""
+    """Write a label for each sentence of the shard."""
     sentences = np.arange(shard.sentences.start, shard.sentences.stop)
     with delta_writer(out / f"clusters-{shard.index:05d}.parquet", schemas.CLUSTERS) as file:
         file.write_table(pa.table([sentences, labels], schema=schemas.CLUSTERS))

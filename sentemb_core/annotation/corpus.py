@@ -1,4 +1,4 @@
-"""What annotation asks of a corpus; `corpus.tokens.TokenCorpus` answers."""
+"""What annotation needs of a corpus; `corpus.tokens.TokenCorpus` provides it."""
 
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
@@ -11,7 +11,7 @@ from sentemb_core.documents import Spans
 
 @runtime_checkable
 class Shard(Protocol):
-    """A run of whole documents."""
+    """Consecutive whole documents."""
 
     @property
     def index(self) -> int: ...
@@ -23,7 +23,7 @@ class Shard(Protocol):
 
 @runtime_checkable
 class Sentences(Protocol):
-    """What encoding needs."""
+    """What encoding needs of a corpus."""
 
     @property
     def shards(self) -> Sequence[Shard]: ...
@@ -33,7 +33,7 @@ class Sentences(Protocol):
 
 @runtime_checkable
 class Corpus(Sentences, Protocol):
-    """What graph, clusters and pairs need beyond."""
+    """What graph, clusters and pairs need of a corpus as well."""
 
     def __len__(self) -> int: ...
     def shard_offsets(self, k: int) -> Int64[np.ndarray, " bounds"]: ...

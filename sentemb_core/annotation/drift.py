@@ -1,4 +1,4 @@
-"""What bfloat16 changes in an annotation: some documents annotated once more in float32."""
+"""How much bfloat16 changes an annotation: some documents are annotated again in float32."""
 
 import numpy as np
 from jaxtyping import Int64
@@ -6,30 +6,30 @@ from jaxtyping import Int64
 from sentemb_core.annotation.clusters import Clusters
 from sentemb_core.annotation.graph import PrunedGraph
 from sentemb_core.annotation.pruning import clusters, pruned_edges
-from sentemb_core.annotation.statistics import pairs_of_one_alone
+from sentemb_core.annotation.statistics import pair_disagreement
 from sentemb_core.config.run import AnnotationConfig
 from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.encoder.batching import encode
 from sentemb_core.encoder.encoder import Encoder
 
 DOCUMENTS = 64
-"""Looked at: some seconds of a pretrained encoder."""
+"""Size of the sample: some seconds of a pretrained encoder."""
 
 
 def pair_drift(
     annotator: Encoder,
     corpus: TokenCorpus,
-    found: Clusters | PrunedGraph,
+    annotation: Clusters | PrunedGraph,
     config: AnnotationConfig,
 ) -> float:
     """Share of the pairs of a sample that only one of the two precisions finds, in [0, 1].
 
     Args:
-        annotator: Whose vectors in `config.dtype` gave the clusters.
-        corpus: In its tokens.
-        found: What the pairs of the whole corpus are: clusters by partition (mutual, Eq. 3), or
-            edges. Related pairs are drawn, and so are no part of it.
-        config: How they were made; its seed draws the sample.
+        annotator: The encoder whose vectors in `config.dtype` gave the annotation.
+        corpus: Tokens of that encoder.
+        annotation: The pairs of the whole corpus: clusters by partition (mutual, Eq. 3), or edges.
+            Related pairs are drawn at random, so they are not compared.
+        config: Settings of the annotation; its seed draws the sample.
     """
     count = min(DOCUMENTS, corpus.n_documents)
     drawn = np.random.default_rng(config.seed).choice(corpus.n_documents, count, replace=False)
@@ -37,9 +37,9 @@ def pair_drift(
     rows = np.concatenate([np.arange(*span) for span in zip(first, last, strict=True)])
     offsets = np.cumsum(np.append(0, last - first))
     exact = pruned_edges(encode(annotator, corpus.tokens(rows)), offsets, config)
-    if isinstance(found, Clusters):
-        return pairs_of_one_alone(found.of(rows), clusters(exact, offsets), offsets)
-    one = _edges_between(rows, corpus, found)
+    if isinstance(annotation, Clusters):
+        return pair_disagreement(annotation.of(rows), clusters(exact, offsets), offsets)
+    one = _edges_between(rows, corpus, annotation)
     other = _ends(rows[exact.i], rows[exact.j])
     return len(one ^ other) / max(len(one | other), 1)
 
@@ -47,15 +47,15 @@ def pair_drift(
 def _edges_between(
     sentences: Int64[np.ndarray, " n"], corpus: TokenCorpus, graph: PrunedGraph
 ) -> set[tuple[int, int]]:
-    """The edges of whole documents with these sentences."""
-    found: set[tuple[int, int]] = set()
+    """The edges between these sentences, which are those of whole documents."""
+    kept: set[tuple[int, int]] = set()
     for shard in corpus.shards:
         low, high = np.searchsorted(sentences, [shard.sentences.start, shard.sentences.stop])
         if low < high:
             edges = graph.shard(shard.index)
             own = np.isin(edges.i, sentences[low:high])
-            found |= _ends(edges.i[own], edges.j[own])
-    return found
+            kept |= _ends(edges.i[own], edges.j[own])
+    return kept
 
 
 def _ends(i: Int64[np.ndarray, " edges"], j: Int64[np.ndarray, " edges"]) -> set[tuple[int, int]]:

@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 @runtime_checkable
 class Vectors(Protocol):
-    """What annotation needs of `Embeddings`."""
+    """What the graph needs: `Embeddings` on disk, or `FreshVectors`."""
 
     def shard(self, k: int) -> Float32[np.ndarray, "sentences dim"]: ...
 
@@ -38,20 +38,20 @@ def write_embeddings(
     dtype: Precision,
     progress: Callable[[int], None] | None = None,
 ) -> None:
-    """Encode every sentence into `out`/embeddings-*.arrow; memory holds one shard.
+    """Encode every sentence into `out`/embeddings-*.arrow; one shard is in memory at a time.
 
     Args:
-        encoder: Whose vectors.
+        encoder: The encoder.
         corpus: The token cache.
         out: An existing folder.
-        storage: float16 changed no mined pair (MiniLM on 300 news documents). It holds no more than
+        storage: float16 changed no mined pair (MiniLM on 300 news documents). Its largest value is
             65,504: a shard with larger values is stored as float32, with a warning.
-        dtype: Of the matrix products.
-        progress: Called with the number of sentences done so far.
+        dtype: Precision of the matrix products.
+        progress: Called with the number of sentences encoded so far.
 
     Raises:
         BadEmbeddingError: As `batching.encode`.
-        StorageError: The vectors would not fit the disk; nothing was encoded yet.
+        StorageError: The vectors would not fit the disk. Nothing is encoded in this case.
     """
     count = corpus.shards[-1].sentences.stop if corpus.shards else 0
     size = count * encoder.dim * np.dtype(storage).itemsize
@@ -67,28 +67,28 @@ def write_embeddings(
                 progress=(lambda done, start=start: progress(start + done)) if progress else None,
             )
         save_vectors(out / f"embeddings-{shard.index:05d}.arrow", stored(vectors, storage, start))
-        del vectors  # else two shards are held while the next is encoded
+        del vectors  # otherwise two shards are in memory while the next is encoded
 
 
 def stored(
     vectors: Float32[np.ndarray, "n dim"], storage: Storage, first: int = 0
 ) -> Float[np.ndarray, "n dim"]:
-    """The vectors as they lie on disk: float32 all of them, where float16 cannot hold one."""
+    """The vectors in the form that is stored: all float32 if float16 cannot represent one."""
     largest = float(np.finfo(np.float16).max)
     if storage == "float16" and max(vectors.max(initial=0), -vectors.min(initial=0)) > largest:
         rows = np.flatnonzero(np.abs(vectors).max(axis=1) > largest) + first
         log.warning(
-            "float16 holds no more than %.0f, and %d sentences have more, first at sentence %d: "
-            "their shard is stored as float32.", largest, len(rows), rows[0],
+            "float16 overflows above %.0f: %d sentences have larger values, first sentence %d. "
+            "Their shard is stored as float32.", largest, len(rows), rows[0],
         )  # fmt: skip
         return vectors
     return vectors.astype(storage, copy=False)
 
 
 class Embeddings:
-    """What `write_embeddings` wrote; rows are in canonical order, as float32.
+    """The vectors that `write_embeddings` wrote, in canonical order, as float32.
 
-    A file is mapped while it is read: the pages of all would add up to the size of the corpus.
+    A file is mapped only while it is read: mapped pages of all files add up to the corpus's size.
     """
 
     def __init__(self, path: Path) -> None:
@@ -104,7 +104,7 @@ class Embeddings:
 
     @cached_property
     def dim(self) -> int:
-        """Width of a vector; 0 if there is none."""
+        """Width of a vector; 0 without vectors."""
         return mapped_vectors(self._files[0]).shape[1] if self._files else 0
 
     def shard(self, k: int) -> Float32[np.ndarray, "n dim"]:
@@ -114,17 +114,17 @@ class Embeddings:
     def rows(
         self, indices: Sequence[int] | Int64[np.ndarray, " n"]
     ) -> Float32[np.ndarray, "n dim"]:
-        """The vectors of these sentences, in the order asked for."""
+        """The vectors of these sentences, in the given order."""
         wanted = np.asarray(indices, dtype=np.int64)
-        found = np.empty((len(wanted), self.dim), dtype=np.float32)
+        vectors = np.empty((len(wanted), self.dim), dtype=np.float32)
         for k, places in by_shard(wanted, self._starts[1:], "sentence"):
-            found[places] = mapped_vectors(self._files[k])[wanted[places] - self._starts[k]]
-        return found
+            vectors[places] = mapped_vectors(self._files[k])[wanted[places] - self._starts[k]]
+        return vectors
 
 
 @dataclass(frozen=True)
 class FreshVectors:
-    """The vectors of a shard, encoded when asked for and rounded as if they had been stored."""
+    """Vectors of a shard, encoded on request and rounded as if they had been stored."""
 
     encoder: Encoder
     corpus: Sentences
@@ -140,7 +140,7 @@ class FreshVectors:
 
 
 def save_vectors(path: Path, vectors: Float[np.ndarray, "n dim"]) -> None:
-    """A vector a row (`schemas.embeddings`)."""
+    """Write one vector a row (`schemas.embeddings`)."""
     dim = vectors.shape[1]
     kind: Any = pa.from_numpy_dtype(vectors.dtype)
     column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel(), kind), dim)
@@ -148,13 +148,13 @@ def save_vectors(path: Path, vectors: Float[np.ndarray, "n dim"]) -> None:
 
 
 def mapped_vectors(path: Path) -> Float[np.ndarray, "n dim"]:
-    """A view of what `write_vectors` wrote; its buffers keep the map alive."""
+    """The vectors that `save_vectors` wrote, as a view whose buffers keep the file mapped."""
     column: Any = read_arrow(path).column("embedding")
     return column.flatten().to_numpy().reshape(-1, column.type.list_size)
 
 
 def delta_writer(path: Path, schema: Any) -> pq.ParquetWriter:
-    """Columns of slowly changing integers: differences in few bits, no general compression."""
+    """A writer for slowly changing integers: differences in few bits, no general compression."""
     return pq.ParquetWriter(
         path,
         schema,

@@ -16,9 +16,9 @@ from sentemb_core.annotation.pruning import Edges, prune_to_top_k
 from sentemb_core.annotation.relatedness import (
     Relatedness,
     distant_pairs,
+    pairs_across,
     related_pairs,
     relatedness,
-    strangers,
 )
 from sentemb_core.annotation.similarity import Neighbours, neighbours
 from sentemb_core.encoder.batching import naming_documents
@@ -31,9 +31,10 @@ from sentemb_core.types import Precision, Storage
 def write_graph(
     corpus: Corpus, vectors: Vectors, degree: int, out: Path, min_distance: int = 1
 ) -> None:
-    """Each sentence's `degree` strongest neighbours (`similarity.neighbours`).
+    """Write the `degree` strongest neighbours of each sentence (`similarity.neighbours`).
 
-    Raises BadEmbeddingError if a vector is not finite.
+    Raises:
+        BadEmbeddingError: A vector is not finite.
     """
     with steady_heap():
         _write_shards(corpus, vectors, degree, out, min_distance)
@@ -48,16 +49,16 @@ def write_graph_fused(
     out: Path,
     min_distance: int = 1,
 ) -> None:
-    """The graph without keeping vectors: byte for byte that of `write_graph` on stored ones.
+    """Write the graph without storing vectors: equal bytes to `write_graph` on stored vectors.
 
-    On the heap as it is: an encoder's temporaries would be mapped anew for every batch.
+    It does not use `steady_heap`, which would map an encoder's temporaries again for every batch.
     """
     fresh = FreshVectors(encoder, corpus, storage, dtype)
     _write_shards(corpus, fresh, degree, out, min_distance)
 
 
 def write_edges(graph: Path, top_k: int, mutual: bool, out: Path) -> None:
-    """Prune every shard of a graph (`pruning.prune_to_top_k`)."""
+    """Write the kept edges of every shard of a graph (mutual, Eq. 3: `pruning.prune_to_top_k`)."""
     stored = Graph.open(graph)
     for k in range(len(stored)):
         edges = prune_to_top_k(stored.shard(k), top_k, mutual=mutual)
@@ -67,7 +68,7 @@ def write_edges(graph: Path, top_k: int, mutual: bool, out: Path) -> None:
 
 @dataclass(frozen=True)
 class Graph:
-    """What `write_graph` wrote."""
+    """The graph that `write_graph` wrote."""
 
     files: list[Path]
 
@@ -76,7 +77,7 @@ class Graph:
         return cls(sorted(path.glob("graph-*.arrow")))
 
     def __len__(self) -> int:
-        """Shards."""
+        """Number of shards."""
         return len(self.files)
 
     def shard(self, k: int) -> Neighbours:
@@ -91,7 +92,7 @@ class Graph:
 
 @dataclass(frozen=True)
 class PrunedGraph:
-    """What `write_edges` wrote."""
+    """The edges that `write_edges` or `write_related` wrote."""
 
     files: list[Path]
 
@@ -114,7 +115,7 @@ def _write_shards(
             near = neighbours(of_shard, offsets, degree, min_distance)
         del of_shard
         _write_neighbours(near, out / f"graph-{shard.index:05d}.arrow")
-        del near  # else two shards are held while the next is compared
+        del near  # otherwise two shards are in memory while the next is compared
 
 
 def _write_neighbours(near: Neighbours, path: Path) -> None:
@@ -130,7 +131,7 @@ def _write_neighbours(near: Neighbours, path: Path) -> None:
 log = logging.getLogger(__name__)
 
 SAMPLE = 30_000
-"""Pairs within documents, and as many across, behind an estimate: its share errs by .01."""
+"""Pairs within documents, and as many across, for an estimate: the error of its share is .01."""
 
 
 def write_related(
@@ -141,16 +142,16 @@ def write_related(
     out: Path,
     min_distance: int = 2,
 ) -> None:
-    """The edges of every shard, and of as many `related_pairs` those that are none, each once.
+    """Write the edges of every shard and as many related pairs, each pair once.
 
-    What is drawn depends on where shards begin, which the token cache settles.
+    The draws depend on the bounds of the shards, which the token cache determines.
     """
     stored = PrunedGraph.open(edges)
-    told = estimated(corpus, vectors, np.random.default_rng([seed, 0]), min_distance)
-    if told.share is None:
+    model = estimated(corpus, vectors, np.random.default_rng([seed, 0]), min_distance)
+    if model.share is None:
         log.warning(
-            "Related pairs are told by documents of %d sentences or more beside others, and %d "
-            "draws met none: the edges alone are the pairs. Take longer documents, or "
+            "Related pairs need at least two documents of %d sentences or more, and %d draws found "
+            "none, so only the edges are pairs. Take longer documents, or set "
             "annotation.positives = 'edge'.",
             min_distance + 1,
             SAMPLE,
@@ -160,7 +161,7 @@ def write_related(
         rng = np.random.default_rng([seed, 1, shard.index])
         kept, rows = stored.shard(shard.index), vectors.shard(shard.index)
         offsets = corpus.shard_offsets(shard.index)
-        i, j = related_pairs(rows, offsets, told, len(kept.i), rng, min_distance)
+        i, j = related_pairs(rows, offsets, model, len(kept.i), rng, min_distance)
         first = shard.sentences.start
         weight = np.einsum("nd,nd->n", rows[i - first], rows[j - first])
         both = united(kept, Edges(i, j, weight))
@@ -169,22 +170,20 @@ def write_related(
         write_arrow(
             out / f"edges-{shard.index:05d}.arrow", pa.record_batch(columns, schema=schemas.EDGES)
         )
-    log.info(
-        "%d nearest pairs, and %d related ones beside them", edge_count, pair_count - edge_count
-    )
+    log.info("pairs: %d nearest, and %d more that are related", edge_count, pair_count - edge_count)
 
 
 def estimated(
     corpus: Corpus, vectors: Embeddings, rng: np.random.Generator, min_distance: int = 2
 ) -> Relatedness:
-    """How probably a pair inside a document is related, by the similarity of these vectors."""
+    """The probability that a pair inside a document is related, by the similarity of vectors."""
     within = distant_pairs(corpus.spans_of, len(corpus), SAMPLE, rng, min_distance)
-    across = strangers(corpus.spans_of, len(corpus), SAMPLE, rng)
+    across = pairs_across(corpus.spans_of, len(corpus), SAMPLE, rng)
     return relatedness(_similarities(vectors, within), _similarities(vectors, across))
 
 
 def united(one: Edges, other: Edges) -> Edges:
-    """Each pair of either once, sorted."""
+    """The edges of both, each once, sorted."""
     i, j = np.append(one.i, other.i), np.append(one.j, other.j)
     rows = np.lexsort((j, i))
     i, j = i[rows], j[rows]

@@ -14,29 +14,30 @@ from sentemb_core.errors import BadDataError
 from sentemb_core.types import Similarity
 
 MAX_TRAINING_SENTENCES = 262_144
-"""Centroids of a larger corpus are found on a seeded sample of this size: 400 MB at 384 dimensions.
-faiss alone would take 256 points a centroid and not say so."""
+"""Centroids of a larger corpus are computed on a seeded sample of this size: 400 MB at 384
+dimensions. By itself faiss takes 256 points a centroid without a message."""
 
 ITERATIONS = 20
-"""As in the examples of faiss; the paper names no number."""
+"""As in the examples of faiss; the paper states no number."""
 
 SCORES = 1 << 22
-"""Similarities to centroids held at once: 16 MB, however many clusters there are."""
+"""Similarities to centroids in memory at once: 16 MB for any number of clusters."""
 
 log = logging.getLogger(__name__)
 
 
-def one_faiss() -> Any:
+def import_faiss() -> Any:
     """The faiss module.
 
-    Raises UsageError if faiss-cpu and faiss-gpu are both installed, or neither.
+    Raises:
+        UsageError: faiss-cpu and faiss-gpu are both installed, or neither is.
     """
     check_faiss(needed=True)
     return importlib.import_module("faiss")
 
 
 def training_sample(sentences: int, seed: int) -> Int64[np.ndarray, " sample"]:
-    """Sentences the centroids are found on, ascending: all, or MAX_TRAINING_SENTENCES of them."""
+    """Sentences for computing the centroids, ascending: all, or MAX_TRAINING_SENTENCES of them."""
     if sentences <= MAX_TRAINING_SENTENCES:
         return np.arange(sentences)
     drawn = np.random.default_rng(seed).choice(sentences, MAX_TRAINING_SENTENCES, replace=False)
@@ -46,18 +47,20 @@ def training_sample(sentences: int, seed: int) -> Int64[np.ndarray, " sample"]:
 def centroids(
     vectors: Float32[np.ndarray, "sample dim"], n_clusters: int, similarity: Similarity, seed: int
 ) -> Float32[np.ndarray, "clusters dim"]:
-    """Centroids of k-means on every given vector: spherical for cosine, Euclidean for dot.
+    """Centroids of k-means on these vectors: spherical for cosine, Euclidean for dot.
 
-    Raises BadDataError for fewer vectors than clusters, BadEmbeddingError if one is not finite.
+    Raises:
+        BadDataError: There are fewer vectors than clusters.
+        BadEmbeddingError: A vector is not finite.
     """
     if len(vectors) < n_clusters:
         raise BadDataError(
-            f"k-means needs a sentence for each of its {n_clusters} clusters, found "
-            f"{len(vectors)}: lower n_clusters, or set clustering = 'partition'."
+            f"k-means needs at least one sentence a cluster: found {len(vectors)} sentences for "
+            f"{n_clusters} clusters. Lower n_clusters, or set clustering = 'partition'."
         )
     require_finite(np.einsum("nd,nd->n", vectors, vectors), np.arange(len(vectors)))
     log.info("k-means: %d clusters from %d sentences, seed %d", n_clusters, len(vectors), seed)
-    kmeans = one_faiss().Kmeans(
+    kmeans = import_faiss().Kmeans(
         vectors.shape[1],
         n_clusters,
         niter=ITERATIONS,
@@ -75,14 +78,14 @@ def nearest_centroid(
     centroids: Float32[np.ndarray, "clusters dim"],
     similarity: Similarity,
 ) -> Int64[np.ndarray, " sentences"]:
-    """The centroid of every vector, by inner product (cosine) or distance (dot)."""
-    # |x - c|^2 / -2 without its |x|^2
+    """The nearest centroid of every vector, by inner product (cosine) or distance (dot)."""
+    # |x - c|^2 / -2 without |x|^2
     bias = np.einsum("cd,cd->c", centroids, centroids) / 2 if similarity == "dot" else 0.0
     nearest = np.empty(len(vectors), np.int64)
     rows = max(1, SCORES // len(centroids))
     for first in range(0, len(vectors), rows):
-        here = slice(first, first + rows)
-        nearest[here] = (vectors[here] @ centroids.T - bias).argmax(1)
+        block = slice(first, first + rows)
+        nearest[block] = (vectors[block] @ centroids.T - bias).argmax(1)
     return nearest
 
 

@@ -1,4 +1,4 @@
-"""Eq. 4 of mutual: the sentences of one cluster are each other's positives."""
+"""Eq. 4 of mutual: the sentences of a cluster are positives of each other."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ from jaxtyping import Bool, Int32, Int64
 from sentemb_core.annotation.pruning import Edges
 
 CHUNK = 1 << 20
-"""Pairs produced at once: more would page-fault faster than they are made."""
+"""Pairs produced at once: with more, page faults cost more than the pairs."""
 
 Chunk = tuple[Int64[np.ndarray, " pairs"], Int64[np.ndarray, " pairs"]]
 Sizes = Int64[np.ndarray, "..."]
@@ -24,15 +24,21 @@ def cluster_pairs(
     seed: int = 0,
     chunk: int = CHUNK,
 ) -> Iterator[Chunk]:
-    """All pairs (i < j) of canonical sentences that share a cluster, each once, sorted by (i, j).
+    """Yield all pairs (i < j) of canonical sentences that share a cluster, sorted by (i, j).
 
-    They come in chunks of about `chunk`. Documents `held_out` give none. `offsets` as in
-    `similarity`. With `max_partners` = m a cluster of more than m + 1 sentences is thinned: its
-    sentences are shuffled into a circle and each keeps those at distance 1, ..., m // 2 on either
-    side and, for odd m, the one opposite. So each keeps exactly m partners (one sentence of an odd
-    cluster m - 1 for odd m) and the pairs grow with the sentences, not with their square. Draw k
-    of PCG64(seed) belongs to canonical sentence k: shards and chunks change nothing. Last of all go
-    the pairs nearer than `min_distance`, which a chain of distant ones joins.
+    With `max_partners` = m, a cluster of more than m + 1 sentences is thinned. Its sentences are
+    shuffled into a circle. Each keeps the sentences at distance 1, ..., m // 2 on both sides and,
+    for odd m, the sentence opposite. So each keeps m partners; if m and the cluster are odd, one
+    sentence keeps m - 1. The number of pairs then grows linearly with the sentences.
+
+    Args:
+        labels: Cluster of each sentence, counted in its document.
+        offsets: As in `similarity`.
+        held_out: Documents that give no pair.
+        max_partners: Partners a sentence; None: all.
+        min_distance: Closer pairs are left out, although a chain can join them in a cluster.
+        seed: Draw k of PCG64(seed) belongs to canonical sentence k, so shards change nothing.
+        chunk: About this many pairs are yielded at once.
     """
     if not len(labels):
         return
@@ -54,7 +60,7 @@ def cluster_pairs(
 def edge_pairs(
     edges: Edges, offsets: Int64[np.ndarray, " bounds"], held_out: Bool[np.ndarray, " documents"]
 ) -> Chunk:
-    """The edges themselves (i < j, sorted), without those of documents `held_out`."""
+    """The edges as pairs (i < j, sorted), without those of documents `held_out`."""
     kept = ~held_out[np.searchsorted(offsets, edges.i, side="right") - 1]
     return edges.i[kept], edges.j[kept]
 
@@ -62,7 +68,7 @@ def edge_pairs(
 def _all_pairs(
     cluster: Int64[np.ndarray, " sentences"], giving: Bool[np.ndarray, " sentences"], chunk: int
 ) -> Iterator[Chunk]:
-    """Every sentence with the later ones of its cluster."""
+    """Every sentence with the later sentences of its cluster."""
     order = np.argsort(cluster, kind="stable")
     start, size = _extents(cluster[order])
     place = np.empty_like(order)
@@ -81,7 +87,7 @@ def _circle_pairs(
     max_partners: int,
     chunk: int,
 ) -> Iterator[Chunk]:
-    """Every sentence with the next ones on its cluster's circle; whole documents a chunk."""
+    """Every sentence with the next sentences on its cluster's circle, in chunks of documents."""
     order = np.lexsort((draws, cluster))
     start, size = _extents(cluster[order])
     seat = np.arange(len(order)) - start
@@ -111,14 +117,14 @@ def _cluster_of(
 def _extents(
     ordered: Int64[np.ndarray, " sentences"],
 ) -> tuple[Int64[np.ndarray, " sentences"], Int64[np.ndarray, " sentences"]]:
-    """For every place in a list sorted by cluster: where its cluster starts, and its size."""
+    """For every place in a list sorted by cluster, the start and the size of its cluster."""
     starts = np.flatnonzero(np.diff(ordered, prepend=-1))
     sizes = np.diff(starts, append=len(ordered))
     return np.repeat(starts, sizes), np.repeat(sizes, sizes)
 
 
 def _cut(items: Sizes, counts: Sizes, limit: int) -> list[Sizes]:
-    """Consecutive items whose counts add up to the limit and at most one count more."""
+    """Runs of consecutive items whose counts add up to about the limit."""
     if not len(items):
         return []
     before = np.cumsum(counts) - counts
@@ -126,6 +132,6 @@ def _cut(items: Sizes, counts: Sizes, limit: int) -> list[Sizes]:
 
 
 def _repeated(items: Sizes, counts: Sizes) -> Chunk:
-    """Every item as often as it counts, and the running number 0, 1, ... of each repetition."""
+    """Each item repeated as often as its count, and the number 0, 1, ... of each repetition."""
     begin = np.cumsum(counts) - counts
     return np.repeat(items, counts), np.arange(counts.sum()) - np.repeat(begin, counts)

@@ -1,4 +1,4 @@
-"""Pairs of a corpus on disk and what share of all pairs they are; equal input, equal bytes."""
+"""Pairs of a corpus on disk, and the report on them; equal input gives equal bytes."""
 
 import json
 import logging
@@ -31,7 +31,7 @@ from sentemb_core.methods.parts.pairs import LEAST_SHARE, Annotation
 from sentemb_core.types import Json
 
 OVERLAP_SAMPLE = 1_000
-"""Pairs whose lexical overlap is measured."""
+"""Size of the sample for the lexical overlap."""
 
 log = logging.getLogger(__name__)
 
@@ -45,17 +45,17 @@ def write_pairs(
     edges: Path | None = None,
     min_distance: int = 1,
 ) -> Json:
-    """Pairs of all documents that are not held out (`pairs.cluster_pairs`), and the report.
+    """Write the pairs of all documents that are not held out, and return the report.
 
-    With `edges` (of `graph.write_edges`) they are its edges alone: a cluster also pairs the ends of
-    a chain, which nobody found alike.
+    The pairs are those of clusters (`pair_arrays.cluster_pairs`). With `edges` (of
+    `graph.write_edges`) they are only the edges: a cluster also pairs the two ends of a chain.
 
-    The report, also in `out`/report.json, counts what was kept (share of all intra-document pairs
-    that share a cluster) and what the cap of partners and the distance dropped of it; a kept share
-    above KEPT_SHARE_WARNING is logged as a warning. Of edges what was kept are the pairs
-    themselves.
+    The report is also in `out`/report.json. `kept_share` is the share of all intra-document pairs
+    that share a cluster, or that are edges. `dropped_share` is the part of these that
+    `max_partners` and `min_distance` removed. A kept share above KEPT_SHARE_WARNING is logged.
 
-    Raises EmptyPairsError if fewer than 2 % of the documents, or fewer than two, give a pair.
+    Raises:
+        EmptyPairsError: Fewer than 2 % of the documents, or fewer than two, give a pair.
     """
     total, all_held_out = ClusterStatistics(), 0
     stored = Clusters.open(labels)
@@ -83,13 +83,11 @@ def write_pairs(
     report = _report(total, all_held_out, len(written))
     if graph is None:
         report |= _clustered(total, len(written))
-        told = [f"max_partners {max_partners}"] if max_partners is not None else []
-        told += [f"min_distance {min_distance}"] if min_distance > 1 else []
-        if told:
+        if max_partners is not None or min_distance > 1:
             log.info(
-                "%s dropped %.1f %% of the pairs that share a cluster.",
-                " and ".join(told),
-                100 * report["dropped_share"],
+                "pairs dropped: %.1f %% of the pairs that share a cluster "
+                "(max_partners %s, min_distance %d)",
+                *(100 * report["dropped_share"], max_partners, min_distance),
             )
     report["adjacent_share"] = written.adjacent_share
     report["lexical_overlap"] = _sampled_overlap(corpus, written, seed)
@@ -98,13 +96,13 @@ def write_pairs(
 
 
 def read_report(folder: Path) -> Json:
-    """The report of `write_pairs`."""
+    """The report that `write_pairs` wrote."""
     return json.loads((folder / "report.json").read_text("utf-8"))
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """What `write_pairs` wrote: about a byte a pair on disk, 16 in memory."""
+    """The pairs that `write_pairs` wrote: about a byte a pair on disk, 16 in memory."""
 
     files: list[Path]
 
@@ -123,7 +121,7 @@ class Pairs:
                     yield batch.column("i").to_numpy(), batch.column("j").to_numpy()
 
     def take(self, rows: Int64[np.ndarray, " rows"]) -> Chunk:
-        """These pairs, `rows` ascending, without holding the others."""
+        """The pairs of these ascending rows; the other pairs are not kept in memory."""
         (i, j), begin = np.empty((2, len(rows)), np.int64), 0
         for chunk_i, chunk_j in self.chunks():
             low, high = np.searchsorted(rows, [begin, begin + len(chunk_i)])
@@ -134,9 +132,9 @@ class Pairs:
 
     @property
     def adjacent_share(self) -> float:
-        """Share of pairs that are neighbours in their document.
+        """Share of pairs that are adjacent in their document.
 
-        Far above what chance gives, the annotator repeats the neighbours that it was trained on.
+        Far above chance, the annotator repeats the adjacent pairs that it was trained on.
         """
         adjacent = sum(int((j - i == 1).sum()) for i, j in self.chunks())
         return adjacent / max(len(self), 1)
@@ -158,29 +156,28 @@ def _require_pairs(total: ClusterStatistics) -> None:
         longest = max(total.document_sizes, default=0)
         raise EmptyPairsError(
             f"At least {needed} of the {documents} documents that are not held out must give a "
-            f"pair, {total.giving_documents} do; the longest has {counted(longest, 'sentence')}. "
-            "Clustering needs min_distance + 1 sentences a document: check the sentence splitter, "
-            "or lower annotation.min_distance where it is above 1."
+            f"pair: {total.giving_documents} do, and the longest document has "
+            f"{counted(longest, 'sentence')}. Clustering needs min_distance + 1 sentences a "
+            "document. Check the sentence splitter, or lower annotation.min_distance."
         )
 
 
 def turnover(corpus: Corpus, now: Pairs, before: Pairs) -> tuple[float, float]:
-    """What changed between two annotations of a corpus, shard by shard.
+    """Return the share of new pairs and the share of gone pairs of two annotations, in [0, 1].
 
-    The share of these pairs that the annotation before had not, and of that one's the share that
-    these have no longer; both in [0, 1].
+    New pairs are a share of the pairs now; gone pairs are a share of the pairs before.
     """
-    stayed = 0
+    common = 0
     for shard in corpus.shards:
         one, other = (
             i * len(corpus) + j for i, j in (now.shard(shard.index), before.shard(shard.index))
         )
-        stayed += len(np.intersect1d(one, other, assume_unique=True))
-    return 1 - stayed / len(now), 1 - stayed / len(before)
+        common += len(np.intersect1d(one, other, assume_unique=True))
+    return 1 - common / len(now), 1 - common / len(before)
 
 
 def _report(total: ClusterStatistics, held_out: int, pairs: int) -> Json:
-    """All of it where the pairs were not expanded from clusters."""
+    """The whole report of pairs that are edges."""
     return {
         "documents": total.document_sizes.total(),
         "held_out_documents": held_out,
@@ -198,11 +195,11 @@ def _report(total: ClusterStatistics, held_out: int, pairs: int) -> Json:
 
 
 def _clustered(total: ClusterStatistics, pairs: int) -> Json:
-    """What differs where pairs stand for clusters."""
+    """The fields of the report that differ for pairs of clusters."""
     if total.kept_share > KEPT_SHARE_WARNING:
         log.warning(
-            "%.0f %% of all intra-document pairs share a cluster (more than %.0f %%): the clusters "
-            "say little. Lower top_k or set mutual = true.",
+            "%.0f %% of all intra-document pairs share a cluster (more than %.0f %%), so clusters "
+            "are whole documents. Lower top_k, or set mutual = true.",
             100 * total.kept_share,
             100 * KEPT_SHARE_WARNING,
         )
@@ -210,7 +207,7 @@ def _clustered(total: ClusterStatistics, pairs: int) -> Json:
 
 
 def _sampled_overlap(corpus: Corpus, pairs: Pairs, seed: int) -> float:
-    """Lexical overlap of OVERLAP_SAMPLE pairs, or of all if there are fewer."""
+    """Lexical overlap of OVERLAP_SAMPLE pairs, or of all pairs if there are fewer."""
     count = min(OVERLAP_SAMPLE, len(pairs))
     rows = np.sort(np.random.default_rng(seed).choice(len(pairs), count, replace=False))
     i, j = pairs.take(rows)
@@ -225,14 +222,14 @@ def _write_pairs(chunks: Iterable[Chunk], path: Path) -> None:
 
 @dataclass(frozen=True)
 class StoredAnnotation:
-    """Clusters and pairs on disk; memory holds those of the shards asked for."""
+    """Clusters and pairs on disk; only those of requested shards are in memory."""
 
     corpus: Corpus
     clusters: Clusters
     pairs: Pairs
 
     def part(self, shards: Sequence[int]) -> Annotation:
-        """Of these shards, whose sentences count from 0 as in `TokenCorpus.part`."""
+        """The annotation of these shards, whose sentences count from 0 as in `TokenCorpus.part`."""
         begin, i, j = 0, [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         for k in shards:
             own, (first, second) = self.corpus.shards[k].sentences, self.pairs.shard(k)
@@ -240,5 +237,5 @@ class StoredAnnotation:
             j.append(second - own.start + begin)
             begin += own.stop - own.start
         labels = [self.clusters.shard(k) for k in shards]
-        assert sum(map(len, labels)) == begin, "shards of a corpus are those of every tokenizer"
+        assert sum(map(len, labels)) == begin, "every tokenizer cuts a corpus into the same shards"
         return Annotation(np.concatenate(i), np.concatenate(j), np.concatenate(labels))

@@ -1,4 +1,4 @@
-"""Eq. 3 of mutual: which edges of the similarity graph survive."""
+"""Eq. 3 of mutual: which edges of the similarity graph are kept; Algorithm 1: their components."""
 
 from dataclasses import dataclass
 from typing import Any, cast
@@ -25,10 +25,11 @@ class Edges:
 def prune_to_top_k(neighbours: Neighbours, top_k: int, *, mutual: bool = False) -> Edges:
     """Keep an edge if either end ranks the other among its `top_k` nearest (mutual, Eq. 3).
 
-    With `mutual` both ends must rank each other, which permits sentences without any edge: an
-    extension of the paper for `top_k` >= 2, where the union rule percolates to whole documents.
+    With `mutual`, both ends must rank each other, and some sentences have no edge. This extends the
+    paper for `top_k` >= 2, where the union rule joins whole documents.
 
-    Raises UsageError if the graph stores fewer than `top_k` neighbours.
+    Raises:
+        UsageError: The graph stores fewer than `top_k` neighbours.
     """
     count, degree = neighbours.index.shape
     if not 1 <= top_k <= degree:
@@ -50,10 +51,10 @@ def prune_to_top_k(neighbours: Neighbours, top_k: int, *, mutual: bool = False) 
 def clusters(
     edges: Edges, offsets: Int64[np.ndarray, " bounds"]
 ) -> Int32[np.ndarray, " sentences"]:
-    """Cluster label of every sentence, counted from 0 in its document by first appearance.
+    """Label every sentence with the connected component it is in (mutual, Algorithm 1).
 
-    One call finds the components of all documents at once: a call per document costs more than
-    the components do. `offsets` as in `similarity`.
+    Labels count from 0 in each document, by first appearance. One call computes the components of
+    all documents: a call a document costs more than the components. `offsets` as in `similarity`.
     """
     first, count = int(offsets[0]), int(offsets[-1] - offsets[0])
     ones = np.ones(len(edges.i), np.int8)
@@ -65,7 +66,7 @@ def clusters(
 def by_first_appearance(
     groups: Int64[np.ndarray, " sentences"], offsets: Int64[np.ndarray, " bounds"]
 ) -> Int32[np.ndarray, " sentences"]:
-    """Rename groups 0, 1, ... within each document, in the order in which they appear.
+    """Number groups 0, 1, ... within each document by first appearance.
 
     No group may span two documents.
     """
@@ -73,7 +74,7 @@ def by_first_appearance(
         return np.zeros(0, np.int32)
     own = np.arange(len(groups))
     founder = np.empty(groups.max() + 1, np.int64)
-    founder[groups[::-1]] = own[::-1]  # of repeated places the last is kept: the first sentence
+    founder[groups[::-1]] = own[::-1]  # of equal indices the last is kept: the first sentence
     founded = np.concatenate([[0], np.cumsum(founder[groups] == own)])
     starts = offsets[:-1] - offsets[0]
     earlier = np.repeat(founded[starts], np.diff(offsets))
@@ -85,9 +86,10 @@ def pruned_edges(
     offsets: Int64[np.ndarray, " bounds"],
     config: AnnotationConfig,
 ) -> Edges:
-    """Each sentence with its nearest (mutual, Eq. 2 and 3). `offsets` as in `similarity`.
+    """The kept edges of documents in memory (mutual, Eq. 2 and 3). `offsets` as in `similarity`.
 
-    Raises BadEmbeddingError if a vector is not finite.
+    Raises:
+        BadEmbeddingError: A vector is not finite.
     """
-    near = neighbours(vectors, offsets, config.degree, config.min_distance)
-    return prune_to_top_k(near, config.top_k, mutual=config.mutual)
+    nearest = neighbours(vectors, offsets, config.degree, config.min_distance)
+    return prune_to_top_k(nearest, config.top_k, mutual=config.mutual)

@@ -1,8 +1,8 @@
-"""How many pairs of sentences of one document are related, told without labels.
+"""The probability that two sentences of a document are related, estimated without labels.
 
-Sentences of different documents are unrelated; how alike an encoder finds those is the empirical
-null of a test, and 1 - the local false discovery rate (Efron 2004) of a pair of one document is
-the probability that it is related. Documents that mix topics have a small share of such pairs.
+Sentences of different documents are unrelated, so their similarities are the empirical null
+distribution. The probability of a pair of one document is 1 - its local false discovery rate
+(Efron 2004). In documents that mix topics, a small share of the pairs is related.
 """
 
 from collections.abc import Callable
@@ -17,36 +17,36 @@ from sentemb_core.annotation.pair_arrays import Chunk
 from sentemb_core.documents import Spans, spans_in
 
 BINS = 60
-"""Of the similarities, each with as many of them. Checked on sessions of known topics: of the most
-similar tenth of the pairs .76 are told to be related, and .73 are."""
+"""Bins of equal counts. On sessions of known topics, the estimate for the most similar tenth of the
+pairs is .76, and .73 of them are related."""
 
 PROBABLE = 0.8
-"""Probability from which on a pair counts as related: nine in ten are (docs/results)."""
+"""Least probability of a pair that counts as related: nine in ten of them are (docs/results)."""
 
 DRAWS = 20
-"""Pairs drawn at most for each one that is wanted."""
+"""Most draws for each requested pair."""
 
 CHUNK = 1 << 14
 """Pairs drawn at once."""
 
 
 SpansOf = Callable[[Int64[np.ndarray, " n"]], Spans]
-"""Of the document in which each of these sentences lies."""
+"""Sentences -> first and last sentence of the document of each."""
 
 
 @dataclass(frozen=True)
 class Relatedness:
     """The probability that two sentences of one document are related, by their similarity.
 
-    `posterior[b]` holds between `bounds[b - 1]` and `bounds[b]`, without end on the outer sides; it
+    `posterior[b]` holds between `bounds[b - 1]` and `bounds[b]`; outer bins are unbounded. It
     never falls with the similarity.
     """
 
     bounds: Float64[np.ndarray, " bounds"]
     posterior: Float64[np.ndarray, " bounds+1"]
     share: float | None
-    """Of a sentence's pairs in its document, nearer ones aside, those that are related; none where
-    there is no such pair, or no stranger to compare with."""
+    """Share of the distant pairs of a document that are related. None without such a pair, or
+    without a pair across documents to compare with."""
 
     def of(self, similarity: Float32[np.ndarray, "*shape"]) -> Float64[np.ndarray, "*shape"]:
         return self.posterior[np.searchsorted(self.bounds, similarity, side="right")]
@@ -55,10 +55,10 @@ class Relatedness:
 def relatedness(
     within: Float32[np.ndarray, " pairs"], across: Float32[np.ndarray, " others"]
 ) -> Relatedness:
-    """Estimated from similarities within documents and across documents.
+    """Estimate from similarities within documents and across documents.
 
-    Of the pairs within, twice those below the median across are unrelated (Storey 2002, lambda .5).
-    Where either side has no pair, nothing is told: no share, and nobody is probably related.
+    Twice the pairs within that lie below the median across are unrelated (Storey 2002, lambda .5).
+    If either side has no pair, the share is None and no pair is probably related.
     """
     if not (len(within) and len(across)):
         return Relatedness(np.empty(0), np.zeros(1), None)
@@ -77,9 +77,9 @@ def distant_pairs(
     rng: np.random.Generator,
     min_distance: int = 2,
 ) -> Chunk:
-    """Random pairs of one document at least `min_distance` apart: `count` draws less the nearer.
+    """Random pairs inside documents: `count` draws, without pairs closer than `min_distance`.
 
-    An encoder that learnt from neighbours finds those alike whether they are related or not.
+    An encoder trained on neighbours finds close sentences similar whether they are related or not.
     """
     i = rng.integers(sentences, size=count)
     first, last = spans_of(i)
@@ -88,8 +88,8 @@ def distant_pairs(
     return i[distant], j[distant]
 
 
-def strangers(spans_of: SpansOf, sentences: int, count: int, rng: np.random.Generator) -> Chunk:
-    """Random pairs of sentences of different documents: `count` draws less those of one."""
+def pairs_across(spans_of: SpansOf, sentences: int, count: int, rng: np.random.Generator) -> Chunk:
+    """Random pairs across documents: `count` draws, without pairs inside one document."""
     i, j = rng.integers(sentences, size=(2, count))
     apart = spans_of(i)[0] != spans_of(j)[0]
     return i[apart], j[apart]
@@ -98,26 +98,25 @@ def strangers(spans_of: SpansOf, sentences: int, count: int, rng: np.random.Gene
 def related_pairs(
     vectors: Float32[np.ndarray, "sentences dim"],
     offsets: Int64[np.ndarray, " bounds"],
-    told: Relatedness,
+    model: Relatedness,
     count: int,
     rng: np.random.Generator,
     min_distance: int = 2,
 ) -> Chunk:
-    """Random pairs (i < j) of `distant_pairs` that are probably related.
+    """Random distant pairs (i < j) that are probably related: at most `count`.
 
-    At most `count`; fewer where `DRAWS` draws for each do not find them. `offsets` as in
-    `similarity`.
+    Fewer where `DRAWS` draws a pair do not give `count`. `offsets` as in `similarity`.
     """
-    first, found = int(offsets[0]), np.zeros((2, 0), np.int64)
+    first, pairs = int(offsets[0]), np.zeros((2, 0), np.int64)
     spans_of = partial(spans_in, offsets - first)
     for start in range(0, DRAWS * count, CHUNK):
-        if found.shape[1] >= count:
+        if pairs.shape[1] >= count:
             break
         draws = min(CHUNK, DRAWS * count - start)
         i, j = distant_pairs(spans_of, len(vectors), draws, rng, min_distance)
-        kept = told.of(np.einsum("nd,nd->n", vectors[i], vectors[j])) >= PROBABLE
-        found = np.append(found, np.sort([i[kept], j[kept]], axis=0), axis=1)
-    return found[0, :count] + first, found[1, :count] + first
+        kept = model.of(np.einsum("nd,nd->n", vectors[i], vectors[j])) >= PROBABLE
+        pairs = np.append(pairs, np.sort([i[kept], j[kept]], axis=0), axis=1)
+    return pairs[0, :count] + first, pairs[1, :count] + first
 
 
 def _shares(

@@ -1,8 +1,8 @@
-"""Who is nearest to whom inside each document: the fully connected graph of Eq. 2, cut to a degree.
+"""Eq. 2 of mutual: the similarity graph inside each document, cut to the nearest neighbours.
 
 `offsets[d]` is the canonical index of the first sentence of document d and `offsets[-1]` ends the
-last document; row 0 of the vectors belongs to sentence `offsets[0]`. So a shard of a corpus and a
-whole corpus are written alike, and everything that comes out names canonical sentences.
+last document; row 0 of the vectors belongs to sentence `offsets[0]`. A shard and a whole corpus
+therefore have one form, and every result contains canonical indices of sentences.
 """
 
 from collections.abc import Iterator
@@ -16,18 +16,18 @@ from torch import Tensor
 from sentemb_core.errors import BadEmbeddingError
 
 GRAIN = 8
-"""Documents are padded to a multiple of this many sentences. Odd shapes make a matrix product
-round w_ij and w_ji apart, and equal sentences would no longer tie; measured: none from 8 on."""
+"""Documents are padded to a multiple of this many sentences. In odd shapes a matrix product rounds
+w_ij and w_ji differently, so equal sentences would not tie; from 8 on, no case was measured."""
 
 BUDGET = 1 << 20
-"""Bytes of vectors and weights held at once: what stays in the cache is fastest."""
+"""Bytes of vectors and weights in memory at once: a block that fits the cache is fastest."""
 
 
 @dataclass(frozen=True)
 class Neighbours:
     """The strongest neighbours of sentences `first`, `first + 1`, ..., best first.
 
-    `index` names sentences and is -1 (with weight 0) where the document has no more.
+    `index` holds sentences, and -1 (with weight 0) where the document has no more.
     """
 
     first: int
@@ -41,19 +41,24 @@ def neighbours(
     degree: int,
     min_distance: int = 1,
 ) -> Neighbours:
-    """The `degree` strongest neighbours of every sentence inside its document, itself excluded.
+    """Return the `degree` strongest neighbours of every sentence inside its document.
 
-    Sentences nearer than `min_distance` in the document are no neighbours: 2 leaves out adjacent
-    ones, 1 none.
+    The weight is the inner product in fp32 (mutual, Eq. 2), which is the cosine of normalised
+    vectors. Neighbours are ranked by falling weight, then by rising index. Beyond the result, a
+    document of n sentences needs n * dim of memory, not n * n.
 
-    A zero vector (of a sentence without a word that a static table knows) is nobody's neighbour and
-    has none: it would tie with all.
+    Args:
+        vectors: One row a sentence.
+        offsets: Bounds of the documents (see the module).
+        degree: Neighbours a sentence.
+        min_distance: Sentences that are closer in the document are no neighbours: 2 excludes
+            adjacent sentences, 1 excludes only the sentence itself.
 
-    The weight is the inner product in fp32 (mutual, Eq. 2): the cosine when the vectors are
-    normalised. Ranked by (weight down, index up). Memory beyond the result does not grow with the
-    corpus; a document of n sentences costs n * dim, not n * n.
+    A zero vector has no neighbours and is no neighbour: it would tie with all. A static table gives
+    one to a sentence without known words.
 
-    Raises BadEmbeddingError if a vector is not finite.
+    Raises:
+        BadEmbeddingError: A vector is not finite.
     """
     rows = torch.from_numpy(vectors)
     index = np.full((len(vectors), degree), -1, np.int64)
@@ -71,7 +76,7 @@ def neighbours(
             weights = torch.bmm(batch[:, block], batch.transpose(1, 2))
             kept = real[:, block].numpy()
             place = own[:, block].numpy()[kept]
-            _forbid_self_and_padding(weights, block, real, place + first)
+            _exclude_self_and_padding(weights, block, real, place + first)
             if min_distance > 1:
                 weights.masked_fill_(_near(block, width, min_distance), -torch.inf)
             partner, strength = top_neighbours(weights.numpy(), degree)
@@ -83,9 +88,10 @@ def neighbours(
 def top_neighbours(
     weights: Float32[np.ndarray, "*rows columns"], degree: int
 ) -> tuple[Int64[np.ndarray, "*rows degree"], Float32[np.ndarray, "*rows degree"]]:
-    """The `degree` strongest columns of every row and their weights, by (weight down, index up).
+    """Return the `degree` strongest columns of every row, and their weights.
 
-    -inf forbids a column; -1 and weight 0 stand where a row has no more.
+    They are ranked by falling weight, then by rising index. A weight of -inf excludes a column. A
+    row with too few columns is filled with index -1 and weight 0.
     """
     columns = weights.shape[-1]
     kept = min(degree, columns)
@@ -93,11 +99,11 @@ def top_neighbours(
     keys.partition(columns - kept, axis=-1)
     best = np.sort(keys[..., columns - kept :], axis=-1)[..., ::-1]
     strength = _ordered((best >> 32).astype(np.int32)).view(np.float32)
-    there = strength > -np.inf
+    allowed = strength > -np.inf
     index = np.full((*weights.shape[:-1], degree), -1, np.int64)
     weight = np.zeros(index.shape, np.float32)
-    index[..., :kept] = np.where(there, columns - 1 - (best & 0xFFFFFFFF), -1)
-    weight[..., :kept] = np.where(there, strength, 0)
+    index[..., :kept] = np.where(allowed, columns - 1 - (best & 0xFFFFFFFF), -1)
+    weight[..., :kept] = np.where(allowed, strength, 0)
     return index, weight
 
 
@@ -106,16 +112,17 @@ def require_finite(
 ) -> None:
     """Refuse vectors with a NaN, an infinity or an inner product that overflows.
 
-    Raises BadEmbeddingError naming the first of the `sentences`.
+    Raises:
+        BadEmbeddingError: With the first of the `sentences`.
     """
     broken = sentences[~np.isfinite(squared_norms)]
     if len(broken):
         first = broken[:5].tolist()
         named = ", ".join(map(str, first))
         raise BadEmbeddingError(
-            f"Sentence vectors must be finite before they are clustered, but {len(broken)} of "
-            f"{len(sentences)} looked at are not (sentences {named}, ...). The encoder has "
-            "diverged or overflowed: take an earlier round, or encode and store in float32.",
+            f"Sentence vectors must be finite to be clustered; {len(broken)} of {len(sentences)} "
+            f"are not (sentences {named}, ...). The encoder has diverged or overflowed: take an "
+            "earlier round, or encode and store in float32.",
             first,
         )
 
@@ -123,9 +130,9 @@ def require_finite(
 def _sort_keys(
     weights: Float32[np.ndarray, "*rows columns"],
 ) -> Int64[np.ndarray, "*rows columns"]:
-    """Integers that sort as (weight up, index down): the weight's bits above the index's.
+    """Integers that sort by rising weight, then by falling index: weight bits above index bits.
 
-    They leave no ties to the sort and, as plain integers, five times faster than rank by rank.
+    They have no ties, and sorting plain integers is five times as fast as sorting twice.
     """
     columns = weights.shape[-1]
     keys = _ordered((weights + np.float32(0)).view(np.int32)).astype(np.int64)  # -0 ties with 0
@@ -135,16 +142,16 @@ def _sort_keys(
 
 
 def _ordered(bits: Int32[np.ndarray, "*shape"]) -> Int32[np.ndarray, "*shape"]:
-    """Bits of floats as integers in the same order, and back: a negative float counts downwards."""
+    """Bits of floats as integers in the order of the floats; applied again, the bits come back."""
     return bits ^ ((bits >> 31) & 0x7FFFFFFF)
 
 
 def _buckets(
     lengths: Int64[np.ndarray, " documents"], dim: int
 ) -> Iterator[tuple[Int64[np.ndarray, " bucket"], int]]:
-    """Documents of similar length and the width they share, within BUDGET (one document at least).
+    """Documents of similar length and their common width, within BUDGET (at least one document).
 
-    The width depends on the document alone, so its weights do not depend on its bucket mates.
+    The width depends on the document only, so its weights do not depend on its bucket.
     """
     widths = -(-lengths // GRAIN) * GRAIN
     order = np.argsort(widths, kind="stable")
@@ -157,25 +164,25 @@ def _buckets(
 
 
 def _row_blocks(width: int, documents: int) -> Iterator[slice]:
-    """All rows at once, or for one very long document as many as fit the budget."""
+    """All rows at once; for one very long document, as many rows as fit the budget."""
     step = max(GRAIN, BUDGET // (4 * width * documents) // GRAIN * GRAIN)
     for begin in range(0, width, step):
         yield slice(begin, min(begin + step, width))
 
 
 def _near(block: slice, width: int, min_distance: int) -> Bool[Tensor, "rows width"]:
-    """Which columns stand closer to the block's rows than `min_distance`."""
+    """Which columns are closer to the block's rows than `min_distance`."""
     places = torch.arange(width)
     return (places[block, None] - places).abs() < min_distance
 
 
-def _forbid_self_and_padding(
+def _exclude_self_and_padding(
     weights: Float32[Tensor, "documents rows width"],
     block: slice,
     real: Bool[Tensor, "documents width"],
     sentences: Int64[np.ndarray, " sentences"],
 ) -> None:
-    """Overwrite with -inf what is no neighbour; the diagonal first tells whether all is finite."""
+    """Set weights of non-neighbours to -inf, after checking on the diagonal that all are finite."""
     itself = torch.diagonal(weights[:, :, block], dim1=1, dim2=2)
     require_finite(itself[real[:, block]].numpy(), sentences)
     itself.fill_(-torch.inf)

@@ -1,4 +1,4 @@
-"""What an annotation looks like in numbers: sizes, shares, churn and overlap."""
+"""Statistics of an annotation: cluster sizes, shares of pairs, agreement and word overlap."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -10,18 +10,18 @@ from jaxtyping import Bool, Float64, Int32, Int64
 from sentemb_core.tokenize import words
 
 KEPT_SHARE_WARNING = 0.6
-"""Share of a document's pairs from which on annotation says little: on news top_k 1 keeps .21 of
-them, top_k 2 .98 (the union rule percolates)."""
+"""Share of all intra-document pairs above which the clusters are whole documents. On news, top_k 1
+keeps .21 of the pairs and top_k 2 keeps .98 (the union rule percolates)."""
 
 
 @dataclass(frozen=True)
 class ClusterStatistics:
-    """Histograms (size -> how many) from which everything else follows; shards add up."""
+    """Histograms (size -> count) that determine all other numbers; shards add up."""
 
     document_sizes: Counter[int] = field(default_factory=Counter[int])
     cluster_sizes: Counter[int] = field(default_factory=Counter[int])
     clusters_per_document: Counter[int] = field(default_factory=Counter[int])
-    """Of documents with at least two sentences."""
+    """Over documents with at least two sentences."""
     giving_documents: int = 0
     """Documents with at least one pair."""
 
@@ -39,7 +39,7 @@ class ClusterStatistics:
 
     @property
     def single_cluster_documents(self) -> int:
-        """Documents of at least two sentences that fell into one cluster whole."""
+        """Documents of at least two sentences that are one cluster."""
         return self.clusters_per_document[1]
 
     @property
@@ -50,20 +50,20 @@ class ClusterStatistics:
 
     @property
     def possible_pairs(self) -> int:
-        return pairs_of(self.document_sizes)
+        return pairs_within(self.document_sizes)
 
     @property
     def clustered_pairs(self) -> int:
-        return pairs_of(self.cluster_sizes)
+        return pairs_within(self.cluster_sizes)
 
     @property
     def kept_share(self) -> float:
-        """Share of all intra-document pairs that lie in one cluster; 0 if there are no pairs."""
+        """Share of all intra-document pairs that share a cluster; 0 if there are no pairs."""
         return self.clustered_pairs / max(self.possible_pairs, 1)
 
 
-def pairs_of(sizes: Counter[int]) -> int:
-    """Pairs inside groups of these sizes."""
+def pairs_within(sizes: Counter[int]) -> int:
+    """Number of pairs inside groups of these sizes."""
     return sum(size * (size - 1) // 2 * count for size, count in sizes.items())
 
 
@@ -89,25 +89,22 @@ def cluster_statistics(
 
 @dataclass(frozen=True)
 class Agreement:
-    """Adjusted Rand index of two annotations: 1 the same, 0 as alike as chance.
-
-    Chance is drawn within each document.
-    """
+    """Adjusted Rand index of two annotations: 1 is equal, 0 is chance within each document."""
 
     above: Float64[np.ndarray, " documents"]
-    """Pairs that both have, above chance: the index's numerator."""
+    """Numerator of the index: pairs that both have, above chance."""
     room: Float64[np.ndarray, " documents"]
-    """The most that could be: its denominator."""
+    """Denominator of the index: the most that is possible."""
 
     @property
     def per_document(self) -> Float64[np.ndarray, " documents"]:
-        """1 where no labelling could agree better or worse."""
+        """The index of each document; 1 where every labelling agrees equally."""
         room = self.room != 0
         return np.divide(self.above, self.room, out=np.ones(len(room)), where=room)
 
     @property
     def overall(self) -> float:
-        """Of the pairs of all documents together."""
+        """The index over the pairs of all documents together."""
         return float(self.above.sum() / self.room.sum()) if self.room.any() else 1.0
 
 
@@ -116,10 +113,10 @@ def adjusted_rand(
     other: Int32[np.ndarray, " sentences"],
     offsets: Int64[np.ndarray, " bounds"],
 ) -> Agreement:
-    """How far two labellings of the same sentences agree (Hubert and Arabie 1985).
+    """Return how far two labellings of the same sentences agree (Hubert and Arabie 1985).
 
-    A document in which no labelling could agree better or worse has one sentence, or both
-    labellings have it as one cluster, or both as singletons.
+    The index is 1 for a document of one sentence, and for a document that both labellings have as
+    one cluster or both as singletons.
     """
     in_one, in_other, in_both = _pairs_together(one, other, offsets)
     lengths = np.diff(offsets)
@@ -127,12 +124,12 @@ def adjusted_rand(
     return Agreement(in_both - chance, (in_one + in_other) / 2 - chance)
 
 
-def pairs_of_one_alone(
+def pair_disagreement(
     one: Int32[np.ndarray, " sentences"],
     other: Int32[np.ndarray, " sentences"],
     offsets: Int64[np.ndarray, " bounds"],
 ) -> float:
-    """Of the pairs of either labelling, the share that the other has not; 0 where none has any."""
+    """Share of the pairs of either labelling that the other lacks; 0 if neither has a pair."""
     in_one, in_other, in_both = (pairs.sum() for pairs in _pairs_together(one, other, offsets))
     either = in_one + in_other - in_both
     return float(1 - in_both / either) if either else 0.0
@@ -141,14 +138,14 @@ def pairs_of_one_alone(
 def lexical_overlap(left: Sequence[str], right: Sequence[str]) -> float:
     """Mean Jaccard index of the word sets of paired sentences (erratum E14); 0 for no pairs.
 
-    mutual wants positives that mean the same in other words; near 1 they are copies.
+    mutual needs positives with equal meaning in different words; near 1, they are copies.
     """
     shares = [jaccard(a, b) for a, b in zip(left, right, strict=True)]
     return sum(shares) / max(len(shares), 1)
 
 
 def jaccard(left: str, right: str) -> float:
-    """Shared words over all words of two sentences; 0 if neither has one."""
+    """Shared words over all words of two sentences; 0 if neither has a word."""
     a, b = {*words(left)}, {*words(right)}
     return len(a & b) / max(len(a | b), 1)
 
@@ -158,7 +155,7 @@ def _pairs_together(
     other: Int32[np.ndarray, " sentences"],
     offsets: Int64[np.ndarray, " bounds"],
 ) -> tuple[Float64[np.ndarray, " documents"], ...]:
-    """By document, the pairs of sentences that `one` labels alike, that `other` does, that both."""
+    """Pairs a document that share a label in `one`, in `other`, and in both."""
     lengths = np.diff(offsets)
     documents = np.repeat(np.arange(len(lengths)), lengths)
     a, b = _unique(documents, one), _unique(documents, other)
@@ -177,7 +174,7 @@ class _Groups:
 
 
 def _unique(outer: np.ndarray, inner: np.ndarray) -> _Groups:
-    """Number the distinct (outer, inner) of all sentences; and the outer of each number."""
+    """Number the distinct pairs (outer, inner) of all sentences, with the outer of each."""
     span = int(inner.max(initial=0)) + 1
     key, inverse = np.unique(outer * span + inner, return_inverse=True)
     return _Groups(inverse, key // span)
@@ -186,7 +183,7 @@ def _unique(outer: np.ndarray, inner: np.ndarray) -> _Groups:
 def _pairs_per_document(
     group: Int64[np.ndarray, " sentences"], document: Int64[np.ndarray, " groups"], documents: int
 ) -> Float64[np.ndarray, " documents"]:
-    """Pairs of sentences inside one group, added up over each document's groups."""
+    """Pairs of sentences inside a group, summed over the groups of each document."""
     sizes = np.bincount(group, minlength=len(document))
     return np.bincount(document, sizes * (sizes - 1) / 2, minlength=documents)
 

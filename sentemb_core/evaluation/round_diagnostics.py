@@ -9,7 +9,7 @@ from sentemb_core.annotation.clusters import Clusters, churn
 from sentemb_core.annotation.embeddings import Embeddings
 from sentemb_core.annotation.graph import estimated
 from sentemb_core.annotation.pairs import Pairs, read_report, turnover
-from sentemb_core.annotation.relatedness import strangers
+from sentemb_core.annotation.relatedness import pairs_across
 from sentemb_core.annotation.statistics import jaccard
 from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.evaluation.diagnostics import (
@@ -107,7 +107,7 @@ def diagnostics(
     rng = np.random.default_rng(seed)
     rows = np.sort(rng.choice(len(pairs), min(SAMPLE, len(pairs)), replace=False))
     positive = pairs.take(rows)
-    negative = strangers(corpus.spans_of, len(corpus), SAMPLE, np.random.default_rng(seed))
+    negative = pairs_across(corpus.spans_of, len(corpus), SAMPLE, np.random.default_rng(seed))
     told = told_pairs(corpus, *positive, before) if before else []
     ranked = distinct(sorted(told, key=lambda pair: -pair.cosine))
     new, gone = turnover(corpus, pairs, previous[1]) if previous else (None, None)

@@ -46,7 +46,7 @@ def documents_of(offsets: np.ndarray) -> list[slice]:
 
 @checked
 @given(corpora, st.integers(1, 4), st.booleans())
-def test_labels_are_those_of_the_networkx_definition(corpus, top_k, mutual):
+def test_labels_equal_the_networkx_definition(corpus, top_k, mutual):
     vectors, offsets = tie_free(*corpus)
     labels = labels_of(vectors, offsets, top_k, mutual=mutual)
     for document in documents_of(offsets):
@@ -62,13 +62,13 @@ def test_labels_count_from_zero_in_order_of_appearance(corpus, top_k, mutual):
     vectors, offsets = tie_free(*corpus)
     labels = labels_of(vectors, offsets, top_k, mutual=mutual)
     for document in documents_of(offsets):
-        seen = list(dict.fromkeys(labels[document].tolist()))
-        assert seen == list(range(len(seen)))
+        order = list(dict.fromkeys(labels[document].tolist()))
+        assert order == list(range(len(order)))
 
 
 @checked
 @given(corpora)
-def test_with_one_neighbour_nobody_is_alone(corpus):
+def test_k1_leaves_no_singletons(corpus):
     vectors, offsets = tie_free(*corpus)
     labels = labels_of(vectors, offsets, 1)
     for document in documents_of(offsets):
@@ -78,7 +78,7 @@ def test_with_one_neighbour_nobody_is_alone(corpus):
 
 @checked
 @given(corpora)
-def test_with_one_neighbour_clusters_are_as_many_as_mutually_nearest_pairs(corpus):
+def test_k1_has_a_cluster_for_each_mutually_nearest_pair(corpus):
     vectors, offsets = tie_free(*corpus)
     nearest = neighbours(vectors, offsets, 1).index[:, 0]
     labels = labels_of(vectors, offsets, 1)
@@ -91,7 +91,7 @@ def test_with_one_neighbour_clusters_are_as_many_as_mutually_nearest_pairs(corpu
 
 @checked
 @given(corpora)
-def test_with_one_neighbour_edges_reach_everyone_and_close_no_ring(corpus):
+def test_k1_edges_form_a_forest_without_singletons(corpus):
     vectors, offsets = tie_free(*corpus)
     kept = prune_to_top_k(neighbours(vectors, offsets, 1), 1)
     for document in documents_of(offsets):
@@ -102,7 +102,7 @@ def test_with_one_neighbour_edges_reach_everyone_and_close_no_ring(corpus):
 
 @checked
 @given(corpora)
-def test_where_everyone_is_a_neighbour_a_document_is_one_cluster(corpus):
+def test_with_all_neighbours_a_document_is_one_cluster(corpus):
     vectors, offsets = tie_free(*corpus)
     labels = labels_of(vectors, offsets, max(3, int(np.diff(offsets).max()) - 1))
     assert not labels.any()
@@ -110,7 +110,7 @@ def test_where_everyone_is_a_neighbour_a_document_is_one_cluster(corpus):
 
 @checked
 @given(corpora, st.integers(1, 4), st.booleans())
-def test_one_more_neighbour_never_splits_a_cluster(corpus, top_k, mutual):
+def test_a_larger_top_k_never_splits_a_cluster(corpus, top_k, mutual):
     vectors, offsets = tie_free(*corpus)
     fewer = labels_of(vectors, offsets, top_k, mutual=mutual)
     more = labels_of(vectors, offsets, top_k + 1, mutual=mutual)
@@ -120,7 +120,7 @@ def test_one_more_neighbour_never_splits_a_cluster(corpus, top_k, mutual):
 
 @checked
 @given(corpora, st.integers(1, 3))
-def test_the_order_of_the_sentences_does_not_matter(corpus, top_k):
+def test_the_order_of_the_sentences_changes_nothing(corpus, top_k):
     vectors, offsets = tie_free(*corpus)
     rng = np.random.default_rng(corpus[0])
     shuffle = np.concatenate(
@@ -135,7 +135,7 @@ def test_the_order_of_the_sentences_does_not_matter(corpus, top_k):
 
 @checked
 @given(corpora, st.integers(1, 3))
-def test_a_monotone_change_of_the_similarity_does_not_matter(corpus, top_k):
+def test_a_monotone_change_of_the_similarity_changes_nothing(corpus, top_k):
     vectors, offsets = tie_free(*corpus)
     first = documents_of(offsets)[0]
     weights = vectors[first] @ vectors[first].T
@@ -146,7 +146,7 @@ def test_a_monotone_change_of_the_similarity_does_not_matter(corpus, top_k):
 
 @checked
 @given(corpora, st.integers(0, 6))
-def test_cutting_the_corpus_into_shards_does_not_matter(corpus, cut):
+def test_shards_change_nothing(corpus, cut):
     vectors, offsets = tie_free(*corpus)
     cut = min(cut, len(offsets) - 1)
     whole = labels_of(vectors, offsets, 1)

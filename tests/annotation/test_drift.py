@@ -1,4 +1,4 @@
-"""What bfloat16 changed is told against the same documents in float32."""
+"""The drift of an annotation against the same documents in float32."""
 
 from pathlib import Path
 
@@ -45,7 +45,7 @@ def write_edges(edges: Edges, shard: int, out: Path) -> None:
     write_arrow(out / f"edges-{shard:05d}.arrow", batch)
 
 
-def test_labels_of_float32_drift_nowhere_and_whole_documents_do(tmp_path: Path):
+def test_float32_labels_have_no_drift(tmp_path: Path):
     encoder = tiny.static()
     corpus, config = cached(encoder, tmp_path), AnnotationConfig(top_k=1)
     vectors = encode(encoder, corpus.tokens(np.arange(len(corpus))))
@@ -69,8 +69,8 @@ def test_labels_of_float32_drift_nowhere_and_whole_documents_do(tmp_path: Path):
 
 
 @pytest.mark.parametrize("looked_at", [3, 8])
-def test_some_documents_of_a_corpus_in_shards_are_looked_at(tmp_path, monkeypatch, looked_at: int):
-    """Two documents a shard: of some shards one is drawn, of others none."""
+def test_the_sample_may_miss_whole_shards(tmp_path, monkeypatch, looked_at: int):
+    """Two documents a shard: of some shards one document is drawn, of others none."""
     monkeypatch.setattr("sentemb_core.corpus.tokenise.SHARD_SENTENCES", 12)
     monkeypatch.setattr("sentemb_core.corpus.table.READ_ROWS", 1)
     monkeypatch.setattr("sentemb_core.annotation.drift.DOCUMENTS", looked_at)

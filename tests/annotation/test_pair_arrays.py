@@ -36,13 +36,13 @@ def by_hand(labels: np.ndarray, offsets: np.ndarray) -> list[tuple[int, int]]:
 
 @checked
 @given(annotations)
-def test_every_pair_of_a_cluster_comes_once_and_sorted(documents):
+def test_every_pair_of_a_cluster_occurs_once_and_sorted(documents):
     assert listed(*arrays(documents)) == by_hand(*arrays(documents))
 
 
 @checked
 @given(annotations, st.integers(1, 7), st.integers(0, 3))
-def test_the_cap_gives_everyone_as_many_partners_as_it_can(documents, max_partners, seed):
+def test_the_cap_gives_every_sentence_its_partners(documents, max_partners, seed):
     labels, offsets = arrays(documents)
     pairs = listed(labels, offsets, max_partners=max_partners, seed=seed)
     assert pairs == sorted({*pairs})
@@ -59,7 +59,7 @@ def test_the_cap_gives_everyone_as_many_partners_as_it_can(documents, max_partne
 
 @checked
 @given(annotations, st.one_of(st.none(), st.integers(1, 7)), st.integers(0, 6), st.integers(1, 9))
-def test_neither_shards_nor_chunks_change_the_pairs(documents, max_partners, cut, chunk):
+def test_shards_and_chunks_change_nothing(documents, max_partners, cut, chunk):
     labels, offsets = arrays(documents)
     cut = min(cut, len(documents))
     whole = listed(labels, offsets, max_partners=max_partners, seed=5)
@@ -75,7 +75,7 @@ def test_neither_shards_nor_chunks_change_the_pairs(documents, max_partners, cut
 
 @checked
 @given(annotations, st.one_of(st.none(), st.integers(1, 7)))
-def test_held_out_documents_give_no_pair_and_leave_the_others_alone(documents, max_partners):
+def test_held_out_documents_give_no_pair(documents, max_partners):
     labels, offsets = arrays(documents)
     held_out = np.arange(len(documents)) % 2 == 1
     document_of = np.repeat(np.arange(len(documents)), np.diff(offsets))
@@ -86,9 +86,7 @@ def test_held_out_documents_give_no_pair_and_leave_the_others_alone(documents, m
 
 @checked
 @given(annotations, st.one_of(st.none(), st.integers(1, 7)), st.integers(1, 5))
-def test_sentences_nearer_than_the_distance_are_no_pairs_though_a_chain_joins_them(
-    documents, max_partners, min_distance
-):
+def test_a_chain_gives_no_pair_below_the_distance(documents, max_partners, min_distance):
     labels, offsets = arrays(documents)
     whole = listed(labels, offsets, max_partners=max_partners, seed=5)
     apart = listed(

@@ -1,4 +1,4 @@
-"""Eq. 3 in arrays against Eq. 3 in networkx, and what a person may ask wrongly."""
+"""Eq. 3 in arrays equals Eq. 3 in networkx; a top_k outside the graph is refused."""
 
 import numpy as np
 import pytest
@@ -28,5 +28,5 @@ def test_a_smaller_top_k_needs_no_new_graph():
 
 @pytest.mark.parametrize("top_k", [0, 3])
 def test_a_top_k_the_graph_does_not_hold_is_refused(top_k: int):
-    with pytest.raises(UsageError, match=f"top_k {top_k} and degree 2: lower top_k"):
+    with pytest.raises(UsageError):
         prune_to_top_k(neighbours(VECTORS, np.array([0, 11]), 2), top_k)

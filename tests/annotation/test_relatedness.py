@@ -1,4 +1,4 @@
-"""What similarities alone say of relatedness, on mixtures whose truth is known."""
+"""The estimate of relatedness on mixtures whose truth is known."""
 
 from functools import partial
 
@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from sentemb_core.annotation.relatedness import (
     Relatedness,
     distant_pairs,
+    pairs_across,
     related_pairs,
     relatedness,
-    strangers,
 )
 from sentemb_core.documents import spans_in
 
@@ -35,15 +35,15 @@ def test_the_share_of_related_pairs_is_found_without_labels(share: float, seed: 
 
 @given(st.floats(0.05, 0.95), st.integers(0, 100))
 @settings(deadline=None, max_examples=20)
-def test_of_pairs_called_related_with_a_probability_as_many_are(share: float, seed: int):
-    """Within three standard errors: of the unrelated pairs that are counted, and of those told."""
+def test_the_probability_of_being_related_is_calibrated(share: float, seed: int):
+    """Within three standard errors of the counted unrelated pairs and of the selected pairs."""
     within, across, related = mixture(share, seed)
     posterior = relatedness(within, across).of(within)
     for low in (0.0, 0.5, 0.9):
-        told = (posterior >= low) & (posterior < low + 0.5)
-        if told.sum() > 500:
-            error = 3 / np.sqrt((1 - share) * len(within) / 2) + 1.5 / np.sqrt(told.sum())
-            assert abs(related[told].mean() - posterior[told].mean()) < error
+        selected = (posterior >= low) & (posterior < low + 0.5)
+        if selected.sum() > 500:
+            error = 3 / np.sqrt((1 - share) * len(within) / 2) + 1.5 / np.sqrt(selected.sum())
+            assert abs(related[selected].mean() - posterior[selected].mean()) < error
 
 
 def test_documents_of_unrelated_sentences_have_no_related_pair():
@@ -53,13 +53,13 @@ def test_documents_of_unrelated_sentences_have_no_related_pair():
     assert found.of(across).mean() < 0.1
 
 
-def test_without_pairs_on_either_side_nothing_is_told():
-    """Documents of two sentences have neighbours alone, a corpus of one document no strangers."""
+def test_without_pairs_on_one_side_no_pair_is_related():
+    """Documents of two sentences have no distant pair, one document has no pair across."""
     vectors, some = np.ones((6, 2), np.float32), np.ones(3, np.float32)
     for within, across in ((some[:0], some), (some, some[:0]), (some[:0], some[:0])):
-        told = relatedness(within, across)
-        assert told.share is None
-        i, j = related_pairs(vectors, np.array([0, 6]), told, 4, np.random.default_rng(0))
+        model = relatedness(within, across)
+        assert model.share is None
+        i, j = related_pairs(vectors, np.array([0, 6]), model, 4, np.random.default_rng(0))
         assert len(i) == len(j) == 0
 
 
@@ -80,18 +80,18 @@ def test_distant_pairs_lie_in_one_document_and_are_no_neighbours():
 
 
 @pytest.mark.parametrize(("min_distance", "documents"), [(1, {1, 2, 4}), (2, {2, 4}), (6, {4})])
-def test_related_pairs_are_as_far_apart_as_partners_are(min_distance: int, documents: set[int]):
+def test_related_pairs_keep_the_distance_of_partners(min_distance: int, documents: set[int]):
     offsets = np.array([0, 1, 3, 9, 9, 20])
-    vectors, told = np.ones((20, 2), np.float32), Relatedness(np.array([0.0]), np.ones(2), 1.0)
+    vectors, model = np.ones((20, 2), np.float32), Relatedness(np.array([0.0]), np.ones(2), 1.0)
     rng = np.random.default_rng(0)
-    i, j = related_pairs(vectors, offsets, told, 200, rng, min_distance)
+    i, j = related_pairs(vectors, offsets, model, 200, rng, min_distance)
     assert (j - i).min() == min_distance
     assert {*np.repeat(np.arange(5), np.diff(offsets))[i].tolist()} == documents
 
 
-def test_strangers_are_of_different_documents():
+def test_pairs_across_are_of_different_documents():
     offsets = np.array([0, 1, 3, 9, 9, 20])
-    i, j = strangers(partial(spans_in, offsets), 20, 500, np.random.default_rng(0))
+    i, j = pairs_across(partial(spans_in, offsets), 20, 500, np.random.default_rng(0))
     document = np.repeat(np.arange(5), np.diff(offsets))
     assert (document[i] != document[j]).all()
     assert {*i.tolist(), *j.tolist()} == {*range(20)}
@@ -112,12 +112,12 @@ def test_pairs_of_one_topic_are_found_in_documents_that_mix_two():
     rng = np.random.default_rng(0)
     within, across = (
         pairs(partial(spans_in, offsets), len(vectors), 20_000, rng)
-        for pairs in (distant_pairs, strangers)
+        for pairs in (distant_pairs, pairs_across)
     )
-    told = relatedness(
+    model = relatedness(
         *(np.einsum("nd,nd->n", vectors[i], vectors[j]) for i, j in (within, across))
     )
-    i, j = related_pairs(vectors[1200:2400], offsets[100:201], told, 3_000, rng)
+    i, j = related_pairs(vectors[1200:2400], offsets[100:201], model, 3_000, rng)
     assert len(i) == 3_000
     assert (i + 2 <= j).all()
     assert (i // 12 == j // 12).all()
@@ -128,10 +128,8 @@ def test_pairs_of_one_topic_are_found_in_documents_that_mix_two():
 
 
 @pytest.mark.parametrize(("probability", "drawn"), [(0.2, 0), (0.7, 0), (0.9, 10)])
-def test_pairs_are_drawn_where_they_are_probably_related_not_where_it_is_likelier_than_not(
-    probability: float, drawn: int
-):
-    told = Relatedness(np.array([0.0]), np.array([0.1, probability]), 0.5)
+def test_only_probable_pairs_are_drawn(probability: float, drawn: int):
+    model = Relatedness(np.array([0.0]), np.array([0.1, probability]), 0.5)
     vectors, offsets, _ = of_topics(3)
-    i, j = related_pairs(vectors, offsets, told, 10, np.random.default_rng(0))
+    i, j = related_pairs(vectors, offsets, model, 10, np.random.default_rng(0))
     assert len(i) == len(j) == drawn

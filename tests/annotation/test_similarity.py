@@ -37,7 +37,7 @@ def test_equal_weights_rank_by_the_lower_index(seed: int, columns: int, degree: 
         assert weight[place].tolist() == [*weights[place][expected], *(0 for _ in rest)]
 
 
-def test_every_document_looks_at_its_own_sentences_alone():
+def test_neighbours_are_in_the_same_document():
     vectors, offsets = drawn([1, 7, 2, 13, 8, 1])
     near = neighbours(vectors, offsets, 8)
     for start, stop in pairwise(offsets):
@@ -54,7 +54,7 @@ def test_every_document_looks_at_its_own_sentences_alone():
 
 
 @pytest.mark.parametrize("length", [2, 3, 5, 6, 7, 9, 10, 11, 17, 31])
-def test_equal_sentences_tie_exactly_whatever_the_length(length: int):
+def test_equal_sentences_tie_exactly(length: int):
     vectors, offsets = drawn([length] * 3, dim=100)  # three: a batch of matrix products
     for start in offsets[:-1]:
         vectors[start + length // 2 : start + length] = vectors[start]
@@ -108,11 +108,11 @@ def test_a_document_of_five_thousand_sentences_never_holds_its_whole_matrix(
 def test_a_vector_that_is_not_finite_is_named(broken: float):
     vectors, offsets = drawn([3, 1, 4])
     vectors[3, 5] = broken
-    with pytest.raises(BadEmbeddingError, match=r"^E201 .*sentences 103, "):
+    with pytest.raises(BadEmbeddingError, match=r"\b103\b"):
         neighbours(vectors, offsets + 100, 2)
 
 
-def test_a_zero_vector_is_nobodys_neighbour_and_has_none(monkeypatch: pytest.MonkeyPatch):
+def test_a_zero_vector_has_no_neighbours(monkeypatch: pytest.MonkeyPatch):
     """A sentence of which a static table knows no word ties with all others."""
     vectors, offsets = drawn([40, 7, 1, 2])
     unknown = np.array([0, 3, 4, 39, 41, 47, 48, 49])

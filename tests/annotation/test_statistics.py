@@ -13,7 +13,7 @@ from sentemb_core.annotation.statistics import (
     adjusted_rand,
     cluster_statistics,
     lexical_overlap,
-    pairs_of_one_alone,
+    pair_disagreement,
 )
 
 LABELS = np.array([0, 0, 1, 1, 1, 0, 0, 0, 0, 1, 2], np.int32)
@@ -61,7 +61,7 @@ drawn = st.lists(
 
 @settings(deadline=None, max_examples=80)
 @given(drawn)
-def test_agreement_of_every_document_is_that_of_scikit_learn(documents):
+def test_agreement_equals_scikit_learn(documents):
     one, other = np.array([pair for document in documents for pair in document], np.int32).T
     offsets = np.cumsum([0, *map(len, documents)])
     found = adjusted_rand(one, other, offsets)
@@ -73,7 +73,7 @@ def test_agreement_of_every_document_is_that_of_scikit_learn(documents):
 
 @settings(deadline=None, max_examples=80)
 @given(drawn)
-def test_pairs_of_one_alone_are_counted_as_by_two_sets(documents):
+def test_pair_disagreement_equals_a_comparison_of_sets(documents):
     one, other = np.array([pair for document in documents for pair in document], np.int32).T
     offsets = np.cumsum([0, *map(len, documents)])
     a, b = (
@@ -86,7 +86,7 @@ def test_pairs_of_one_alone_are_counted_as_by_two_sets(documents):
         for labels in (one, other)
     )
     expected = len(a ^ b) / len(a | b) if a | b else 0
-    assert pairs_of_one_alone(one, other, offsets) == pytest.approx(expected)
+    assert pair_disagreement(one, other, offsets) == pytest.approx(expected)
 
 
 def test_overall_agreement_weighs_documents_by_what_could_agree():

@@ -1,4 +1,4 @@
-"""The stages on disk: chained, resharded, fused, and what they report."""
+"""The annotation on disk equals the arrays, for any shards, and its report counts pairs."""
 
 import json
 import logging
@@ -117,7 +117,7 @@ def annotated(corpus: Corpus, root: Path, *, top_k: int = 1, cap: int | None = N
     return write_pairs(corpus, labels, cap, 0, pairs)
 
 
-def test_the_stages_in_a_row_give_what_the_functions_give_at_once(tmp_path: Path):
+def test_the_files_equal_the_array_functions(tmp_path: Path):
     corpus = Corpus()
     report = annotated(corpus, tmp_path)
     edges = prune_to_top_k(neighbours(drawn(corpus).vectors, corpus.offsets, 4), 1)
@@ -130,7 +130,7 @@ def test_the_stages_in_a_row_give_what_the_functions_give_at_once(tmp_path: Path
     assert report["pairs"] == len(pairs) == len(i)
 
 
-def test_edges_alone_are_pairs_too_but_for_held_out_documents(tmp_path: Path):
+def test_edges_are_pairs_without_held_out_documents(tmp_path: Path):
     corpus = Corpus(held=(2,))
     annotated(corpus, tmp_path)
     (pairs,) = folder(tmp_path, "edge_pairs")
@@ -148,15 +148,15 @@ def test_edges_alone_are_pairs_too_but_for_held_out_documents(tmp_path: Path):
     assert report["dropped_share"] == 0
 
 
-def test_edges_of_a_swallowed_document_are_not_warned_about(tmp_path: Path, caplog):
+def test_edges_of_a_one_cluster_document_give_no_warning(tmp_path: Path, caplog):
     """Chains join whole documents at a top_k of 2, but only their edges are pairs."""
     corpus = Corpus()
     annotated(corpus, tmp_path, top_k=2)
-    assert "share a cluster" in caplog.text
+    assert len(caplog.records) == 1
     caplog.clear()
     (pairs,) = folder(tmp_path, "edge_pairs")
     write_pairs(corpus, tmp_path / "clusters", None, 0, pairs, edges=tmp_path / "edges")
-    assert "share a cluster" not in caplog.text
+    assert not caplog.records
 
 
 def all_of(pairs: Pairs) -> np.ndarray:
@@ -199,7 +199,7 @@ def test_related_pairs_join_the_edges_of_their_documents(tmp_path: Path):
 
 
 @pytest.mark.parametrize("min_distance", [1, 4])
-def test_no_partners_are_nearer_than_they_may_be(tmp_path: Path, min_distance: int):
+def test_partners_keep_the_distance(tmp_path: Path, min_distance: int):
     """Neither related pairs nor those of a cluster; with a distance of 1 everyone is one."""
     corpus = Corpus(lengths=[12] * 40, cuts=(20,))
     edges, both = edges_and_related(corpus, of_two_topics(40)[1], tmp_path, min_distance)
@@ -213,7 +213,7 @@ def test_no_partners_are_nearer_than_they_may_be(tmp_path: Path, min_distance: i
     assert (report["dropped_share"] > 0) == (min_distance > 1)
 
 
-def test_what_is_related_is_told_by_pairs_that_may_be_partners(tmp_path: Path):
+def test_relatedness_is_estimated_from_possible_partners(tmp_path: Path):
     """In documents of two topics, one behind the other, most that are near are of one."""
     corpus = Corpus(lengths=[12] * 40, cuts=(20,))
     topics = np.repeat(np.arange(80), 6)
@@ -240,15 +240,13 @@ def test_equal_shards_draw_related_pairs_of_their_own(tmp_path: Path):
 
 
 @pytest.mark.parametrize("lengths", [[2] * 6, [12]])
-def test_without_a_pair_to_tell_by_the_edges_are_alone_and_it_is_said(
-    tmp_path: Path, caplog, lengths: list[int]
-):
+def test_without_a_distant_pair_only_edges_are_pairs(tmp_path: Path, caplog, lengths: list[int]):
     corpus = Corpus(lengths=lengths, cuts=())
     edges, both = edges_and_related(corpus, drawn(corpus).vectors, tmp_path)
     found, alone = (listed(PrunedGraph.open(path).shard(0)) for path in (both, edges))
     assert found == alone
     assert bool(alone) == (len(lengths) == 1)
-    assert "documents of 3 sentences or more beside others" in caplog.text
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
 
 
 def write_vectors(corpus: Corpus, vectors: np.ndarray, out: Path) -> None:
@@ -322,7 +320,7 @@ def test_equal_input_gives_equal_bytes(tmp_path: Path):
         assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "other" / file).read_bytes()
 
 
-def test_the_tables_keep_their_contracts(tmp_path: Path):
+def test_the_tables_have_their_schemas(tmp_path: Path):
     annotated(Corpus(), tmp_path)
     for name, schema in (("graph", schemas.graph(4)), ("edges", schemas.EDGES)):
         with pa.memory_map(str(tmp_path / name / f"{name}-00000.arrow")) as file:
@@ -345,7 +343,7 @@ def test_a_graph_without_stored_vectors_is_the_same_byte_for_byte(tmp_path, stor
         assert file.read_bytes() == (fused / file.name).read_bytes()
 
 
-def test_storage_in_half_precision_is_seen_by_the_fused_graph():
+def test_the_fused_graph_rounds_to_half_precision():
     corpus = Corpus()
     half, full = (
         FreshVectors(tiny.static(), corpus, storage, "float32").shard(0)
@@ -371,7 +369,7 @@ def test_kmeans_clusters_do_not_depend_on_the_shards(tmp_path, monkeypatch, samp
 
 def test_kmeans_needs_a_sentence_for_each_cluster(tmp_path: Path):
     corpus = Corpus(lengths=[2, 2], cuts=())
-    with pytest.raises(BadDataError, match="10 clusters, found 4"):
+    with pytest.raises(BadDataError):
         write_kmeans_clusters(corpus, drawn(corpus), 10, "cosine", 7, tmp_path)
 
 
@@ -387,14 +385,14 @@ def test_the_report_counts_what_was_kept_and_what_the_cap_dropped(tmp_path: Path
     assert report == json.loads((tmp_path / "pairs" / "report.json").read_text("utf-8"))
 
 
-def test_a_cap_says_what_it_dropped_and_no_cap_says_nothing(tmp_path: Path, caplog):
+def test_a_cap_logs_what_it_dropped(tmp_path: Path, caplog):
     with caplog.at_level(logging.INFO):
         annotated(Corpus(), tmp_path / "all", top_k=4)
-        assert "dropped" not in caplog.text
+        assert not [record for record in caplog.records if record.levelname == "INFO"]
         dropped = annotated(Corpus(), tmp_path / "capped", top_k=4, cap=1)["dropped_share"]
     assert dropped > 0
-    said = f"max_partners 1 dropped {100 * dropped:.1f} % of the pairs that share a cluster."
-    assert said in caplog.messages
+    (values,) = (record.args for record in caplog.records if record.levelname == "INFO")
+    assert values == (100 * dropped, 1, 1)
 
 
 def test_held_out_documents_give_no_pairs(tmp_path: Path):
@@ -404,30 +402,29 @@ def test_held_out_documents_give_no_pairs(tmp_path: Path):
     assert not {2, 5} & {*documents.tolist()}
 
 
-def test_a_union_that_swallows_whole_documents_is_warned_about(tmp_path: Path, caplog):
+def test_clusters_of_whole_documents_are_warned_about(tmp_path: Path, caplog):
     with caplog.at_level(logging.WARNING):
         annotated(Corpus(), tmp_path / "one", top_k=1)
         quiet = len(caplog.records)
         annotated(Corpus(), tmp_path / "four", top_k=4)
     assert quiet == 0
-    assert "of all intra-document pairs share a cluster (more than 60 %)" in caplog.text
+    assert len(caplog.records) == 1
 
 
-def test_single_sentences_are_no_corpus_to_learn_from(tmp_path: Path):
-    rule = r"^E102 At least 2 of the 3 documents .* 0 do; .* needs min_distance \+ 1 sentences .*"
-    with pytest.raises(EmptyPairsError, match=rf"{rule}lower annotation\.min_distance"):
+def test_a_corpus_of_single_sentences_is_refused(tmp_path: Path):
+    with pytest.raises(EmptyPairsError):
         annotated(Corpus(lengths=[1, 1, 1], cuts=()), tmp_path)
 
 
-def test_a_broken_vector_is_named_by_its_canonical_index(tmp_path: Path):
+def test_a_broken_vector_has_its_document(tmp_path: Path):
     corpus = Corpus()
     stored = drawn(corpus)
     stored.vectors[17, 0] = np.nan
-    with pytest.raises(BadEmbeddingError, match=r"sentences 17, .* 2 of document 'd5'\."):
+    with pytest.raises(BadEmbeddingError, match="'d5'"):
         write_graph(corpus, stored, 4, tmp_path)
 
 
-def test_pairs_can_be_taken_without_holding_them_all(tmp_path: Path):
+def test_pairs_can_be_taken_by_row(tmp_path: Path):
     annotated(Corpus(), tmp_path, top_k=3)
     pairs = Pairs.open(tmp_path / "pairs")
     rows = np.array([0, 1, 5, len(pairs) - 1])
