@@ -24,9 +24,10 @@ def write_kmeans_clusters(
     seed: int,
     out: Path,
 ) -> None:
-    """Cluster by one k-means over all sentences (`kmeans`): centroids first, then every shard.
+    """Write the clusters of one k-means over all sentences: centroids first, then every shard.
 
-    Raises BadDataError if there are fewer sentences than clusters.
+    Raises:
+        BadDataError: There are fewer sentences than clusters.
     """
     sample = training_sample(len(corpus), seed)
     bounds = np.searchsorted(sample, [shard.sentences.start for shard in corpus.shards])
