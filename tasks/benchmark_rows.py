@@ -55,7 +55,7 @@ class Winner(Value):
     @property
     def is_significant(self) -> bool:
         """Whether every interval of a difference excludes 0."""
-        return self.closest[1].verdict == "first"
+        return self.closest[1].winner == "first"
 
 
 class Scoreboard(Value):
@@ -343,7 +343,7 @@ def comparison_rows(compared: ModelComparison) -> list[ResultRow]:
         for system, value in ((first, found.first), (second, found.second)):
             update = {"system": system, "baseline": "", "value": value, "low": None, "high": None}
             rows.append(row.model_copy(update=update))
-        better = {"first": first, "second": second, "undecided": "not decided"}[found.verdict]
+        better = {"first": first, "second": second, "undecided": "not decided"}[found.winner]
         factors = row.factors | {"verdict": better}
         rows.append(row.model_copy(update={"factors": factors, "key": ref.digest}))
     errors = error_rows(compared.tasks, compared.scores)

@@ -459,7 +459,7 @@ def conclusion(
     """
     counting = {name for group in GROUPS for name in averaged_tasks(tasks, group)}
     counted_ones = [one for one in found if one.task in counting]
-    won = {side: sum(one.verdict == side for one in counted_ones) for side in ("first", "second")}
+    won = {side: sum(one.winner == side for one in counted_ones) for side in ("first", "second")}
     undecided = len(counted_ones) - sum(won.values())
     text = (
         f"{first} is significantly better on {won['first']} of "

@@ -1,6 +1,6 @@
-"""mutual, appendix D: eight titles that one person looked at, and how an encoder groups them.
+"""mutual, appendix D: eight product titles, and how an encoder clusters them.
 
-The paper's titles are private. These are our own words, of its topics in its order.
+The paper's titles are private. Ours have its topics in its order.
 """
 
 from collections.abc import Sequence
@@ -27,31 +27,31 @@ TITLES = (
 )
 
 LAST = (0, 0, 1, 1, 2, 2, 3, 3)
-"""The clusters of the paper's second round; its first has chairs and sofas in one."""
+"""The clusters of the paper's second round; in the first, chairs and sofas are one cluster."""
 
 PAIRS = tuple(combinations(range(len(TITLES)), 2))
 
 
 def labels_by(encoder: Encoder) -> list[int]:
-    """Cluster of each title, one neighbour kept (Eq. 3)."""
+    """Return the cluster of each title, with one neighbour kept (Eq. 3)."""
     vectors = embed_texts(encoder, list(TITLES))
     offsets = np.array([0, len(TITLES)])
     return clusters(prune_to_top_k(neighbours(vectors, offsets, 1), 1), offsets).tolist()
 
 
 def case_result(labels: Sequence[int]) -> TaskResult:
-    """Share of the pairs of titles that are together, or apart, as in the paper's last clusters."""
+    """Return the Rand index to the paper's last clusters; a unit is a pair of titles."""
     right = (together(labels) == together(LAST)).astype(np.float64)
     return TaskResult("appendix D", "Rand index", {"Rand index": float(right.mean())}, right)
 
 
 def together(labels: Sequence[int]) -> Float64[np.ndarray, "pairs 1"]:
-    """1 for each pair of titles in one cluster, else 0."""
+    """Return 1 for each pair of titles in one cluster, else 0."""
     return np.array([[float(labels[i] == labels[j])] for i, j in PAIRS])
 
 
 def clusters_in(result: TaskResult) -> list[list[int]]:
-    """The clusters that a result was made of, their titles numbered from 1."""
+    """Return the clusters behind a result, with titles numbered from 1."""
     joined = result.units == together(LAST)
     with_first = dict(zip(PAIRS, joined[:, 0].tolist(), strict=True))
     firsts = [next((i for i in range(j) if with_first[i, j]), j) for j in range(len(TITLES))]

@@ -43,8 +43,8 @@ def _partner_scores(queries: list[str], texts: list[str]) -> Float64[np.ndarray,
 def pool_texts(documents: Path, benchmark: ValidationPool) -> tuple[list[str], list[str]]:
     """Return the texts of a pool's documents and of its candidates.
 
-    Where halves look for each other, the first half of the sentences is the query and the second
-    the candidate; an odd sentence belongs to the first.
+    For halves, the first half of the sentences is the query and the second half the candidate. An
+    odd sentence belongs to the first half.
     """
     wanted = {*benchmark.query_document.tolist(), *benchmark.candidate_document.tolist()}
     sentences = {

@@ -1,9 +1,9 @@
-"""How sure a difference is: the bootstrap over queries (Efron 1979), percentile intervals.
+"""The bootstrap over queries (Efron 1979): percentile intervals of means and of differences.
 
-Resampling n values with replacement is drawing how often each distinct value occurs, so one
-multinomial draw over the distinct values replaces n draws: the same distribution, and a metric of
-few values (a hit or a miss) costs next to nothing at any number of queries. A correlation is not a
-mean: there pairs are drawn, and ranked anew in every resample.
+Resampling n values with replacement draws the number of times that each distinct value occurs. So
+one multinomial draw over the distinct values replaces n draws: the distribution is the same, and a
+metric with few values (hit or miss) is cheap at any number of queries. A correlation is no mean:
+its pairs are drawn, and ranked again in every resample.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,13 +17,14 @@ from sentemb_core.errors import BadDataError
 
 LEVEL = 0.95
 RESAMPLES = 10_000
-SAME = 1e-12  # two means that differ by less differ by rounding
+SAME = 1e-12  # a smaller difference of means is rounding
 FEWEST = 6
-"""Units that can tell two means apart: of fewer even all on one side come by chance more than once
-in twenty (a sign test, two-sided), and a bootstrap of what hardly varies knows no doubt."""
+"""Least number of units for a significant difference. With fewer, even a difference of one sign in
+all units occurs by chance more than once in twenty (two-sided sign test), and the bootstrap of
+values that hardly vary is overconfident."""
 
-CELLS = 1 << 20  # counts of a mean held at once: 8 MB; more is slower
-COUNTED = 1 << 16  # counts of a correlation held at once: they are reordered, best in the cache
+CELLS = 1 << 20  # counts of a mean in memory at once: 8 MB; more is slower
+COUNTED = 1 << 16  # counts of a correlation in memory at once: small enough for the CPU cache
 
 
 @dataclass(frozen=True)
@@ -37,16 +38,16 @@ class Interval:
 
 @dataclass(frozen=True)
 class Difference(Interval):
-    """Of two paired means; `superiority` is the share of resamples in which the first is larger.
+    """A difference of paired means; `superiority` is the share of resamples above 0.
 
-    A resample in which both are equal counts half.
+    A resample with a difference of 0 counts half.
     """
 
     superiority: float
 
 
 def confidence_interval(values: Float64[np.ndarray, " queries"], seed: int) -> Interval:
-    """Of the mean of one metric's values."""
+    """Return the mean of one metric's values with its interval."""
     return interval_of(float(values.mean()), resampled_means(values, seed))
 
 
@@ -55,31 +56,31 @@ def paired_difference(
     second: Float64[np.ndarray, " second"],
     seed: int,
 ) -> Difference:
-    """Mean of first - second, query by query.
+    """Return the mean of first - second over the queries, with its interval.
 
     Raises:
-        BadDataError: the two were not measured on the same number of queries.
+        BadDataError: the sides have different numbers of queries.
     """
     if len(first) != len(second):
         raise BadDataError(
-            f"A paired bootstrap needs one value a query from both sides, found {len(first)} and "
-            f"{len(second)}: score both encoders on the same split of the same benchmark."
+            f"A paired bootstrap needs one value a query from both sides; found {len(first)} and "
+            f"{len(second)}. Score both encoders on the same split of the same pool."
         )
     gains = first - second
     return difference_of(float(gains.mean()), resampled_means(gains, seed), len(gains))
 
 
 def interval_of(value: float, resampled: Float64[np.ndarray, " resamples"]) -> Interval:
-    """A statistic and the central part of its bootstrap distribution."""
+    """Return a statistic with the central part of its bootstrap distribution."""
     return Interval(value, *_central(resampled))
 
 
 def difference_of(
     value: float, resampled: Float64[np.ndarray, " resamples"], units: int
 ) -> Difference:
-    """A difference of two paired statistics, from its bootstrap distribution.
+    """Return a difference of two paired statistics, from its bootstrap distribution.
 
-    The interval of fewer than `FEWEST` units holds 0.
+    With fewer than `FEWEST` units the interval is extended to include 0.
     """
     equal = np.abs(resampled) < SAME
     superiority = float(((resampled > 0) & ~equal).mean() + equal.mean() / 2)
@@ -90,16 +91,16 @@ def difference_of(
 
 
 def over_seeds(over_units: Interval, gains: Sequence[float], level: float = LEVEL) -> Interval:
-    """An interval over units (at `LEVEL`) widened by what training again would change.
+    """Return an interval over units (at `LEVEL`) widened by the variance between seeds.
 
-    Seeds judged by the same units differ by their training alone. That variance, of the mean of
-    the seeds, joins the units' own, and the quantile is Student's with the degrees of freedom of
-    such a sum (Satterthwaite 1946): three seeds that disagree much are worth two of them.
+    Seeds with the same units differ only by their training. The variance of their mean is added to
+    the units' variance. The quantile is Student's, with the degrees of freedom of such a sum
+    (Satterthwaite 1946).
 
     Args:
-        over_units: Of the mean over the seeds.
-        gains: Seed by seed; one alone tells nothing of training, and widens nothing.
-        level: Of the interval returned.
+        over_units: Interval of the mean over the seeds.
+        gains: One a seed; a single seed widens nothing.
+        level: Level of the returned interval.
     """
     from scipy.special import ndtri, stdtrit
 
@@ -113,7 +114,7 @@ def over_seeds(over_units: Interval, gains: Sequence[float], level: float = LEVE
         return over_units
     freedom = variance**2 * (len(gains) - 1) / max(of_training**4, SAME * variance**2)
     reach = stdtrit(freedom, (1 + level) / 2) * np.sqrt(variance)
-    share = low / (low + high) if low + high else 0.5  # as lopsided as it was
+    share = low / (low + high) if low + high else 0.5  # keeps the asymmetry
     return Interval(
         over_units.mean,
         float(over_units.mean - 2 * share * reach),
@@ -124,10 +125,10 @@ def over_seeds(over_units: Interval, gains: Sequence[float], level: float = LEVE
 def resampled_means(
     values: Float64[np.ndarray, " queries"], seed: int
 ) -> Float64[np.ndarray, " resamples"]:
-    """Means of `RESAMPLES` resamples of the same size.
+    """Return the means of `RESAMPLES` resamples of the same size.
 
-    Values that lean below 0 are drawn as their negatives: who compares B with A, and not A with B,
-    sees the same resamples, and the mirrored interval.
+    Values with a negative mean are drawn as their negatives, so comparing B with A mirrors the
+    interval of comparing A with B.
 
     Raises:
         BadDataError: no value, or one that is not finite.
@@ -146,9 +147,9 @@ def resampled_means(
 def means_of_draws(
     values: Float64[np.ndarray, " queries"], seed: int
 ) -> Float64[np.ndarray, " resamples"]:
-    """As `resampled_means`, of the very draws in which `resampled_spearman` sees as many pairs.
+    """Return as `resampled_means`, but with the draws of `resampled_spearman` for as many pairs.
 
-    It costs a number for every value and resample, and ties what is measured on the same examples.
+    Slower, but measures on the same examples share their draws.
 
     Raises:
         BadDataError: no value, or one that is not finite.
@@ -161,7 +162,7 @@ def means_of_draws(
 def resampled_ratios(
     totals: Float64[np.ndarray, " groups"], sizes: Float64[np.ndarray, " groups"], seed: int
 ) -> Float64[np.ndarray, " resamples"]:
-    """Means of `RESAMPLES` resamples of whole groups, of which sums and sizes are given.
+    """Return the means of `RESAMPLES` resamples of whole groups, given their sums and sizes.
 
     Raises:
         BadDataError: no group, or a sum that is not finite.
@@ -175,18 +176,18 @@ def resampled_ratios(
 def resampled_spearman(
     columns: Float64[np.ndarray, "pairs columns"], gold: Float64[np.ndarray, " pairs"], seed: int
 ) -> Float64[np.ndarray, "resamples columns"]:
-    """Spearman's correlation of each column with the gold scores in `RESAMPLES` resamples of pairs.
+    """Return Spearman's correlation of each column with the gold scores in `RESAMPLES` resamples.
 
-    All columns see the same resamples, so that their differences are paired. A resample in which
-    one side does not vary orders nothing and counts 0, as in `sts.spearman`.
+    All columns share the resamples, so their differences are paired. A resample in which one side
+    is constant counts 0, as in `sts.spearman`.
 
     Raises:
         BadDataError: no pair, or a value that is not finite.
     """
     if len(gold) == 0 or not (np.isfinite(columns).all() and np.isfinite(gold).all()):
         raise BadDataError(
-            f"A bootstrap needs at least one pair and finite values, found {len(gold)} pairs: "
-            "enlarge the set or check the encoder."
+            f"A bootstrap needs a pair and finite values; found {len(gold)} pairs. Enlarge the set "
+            "or check the encoder."
         )
     found = np.empty((RESAMPLES, columns.shape[1]))
     ties, *others = (_ties(values) for values in (gold, *columns.T))
@@ -207,23 +208,18 @@ def resampled_spearman(
 
 
 def _require_finite(values: Float64[np.ndarray, " queries"]) -> None:
-    """A mean can be drawn of them.
-
-    Raises:
-        BadDataError: no value, or one that is not finite.
-    """
     if len(values) == 0 or not np.isfinite(values).all():
         bad = int((~np.isfinite(values)).sum())
         raise BadDataError(
-            f"A bootstrap needs at least one query and finite values, found {len(values)} queries "
-            f"of which {bad} are not finite: enlarge the split or check the metric."
+            f"A bootstrap needs a query and finite values; found {len(values)} queries, {bad} of "
+            "them not finite. Enlarge the split or check the metric."
         )
 
 
 def _drawn_counts(n: int, seed: int) -> Iterator[Float64[np.ndarray, "pairs resamples"]]:
-    """How often each of n pairs occurs in each resample, block by block.
+    """Yield how often each of n pairs occurs in each resample, in blocks of resamples.
 
-    A row is a pair, so that putting pairs in another order moves whole rows.
+    A row is a pair, so reordering pairs moves whole rows.
     """
     rng = np.random.default_rng(seed)
     block = max(1, COUNTED // n)
@@ -235,7 +231,7 @@ def _drawn_counts(n: int, seed: int) -> Iterator[Float64[np.ndarray, "pairs resa
 
 
 class _Ties(NamedTuple):
-    """Values in ascending order, and the groups of equal ones in it."""
+    """The ascending order of values, and its groups of equal values."""
 
     order: Int64[np.ndarray, " pairs"]
     last: Int64[np.ndarray, " groups"]
@@ -250,9 +246,9 @@ def _ties(values: Float64[np.ndarray, " pairs"]) -> _Ties:
 def _centred_ranks(
     ties: _Ties, counts: Float64[np.ndarray, "pairs resamples"]
 ) -> tuple[Float64[np.ndarray, "pairs resamples"], Float64[np.ndarray, " resamples"]]:
-    """Twice the ranks less their mean where value i occurs `counts[i, r]` times, and their squares.
+    """Return twice the centred ranks if value i occurs `counts[i, r]` times, and their squares.
 
-    Equal values share the middle of the places that they take together; doubled, all are whole.
+    Equal values share their mean rank; doubled, all ranks are whole numbers.
     """
     ends = np.cumsum(counts[ties.order], axis=0)[ties.last]
     sizes = np.diff(ends, axis=0, prepend=0)

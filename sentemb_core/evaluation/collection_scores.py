@@ -1,8 +1,8 @@
-"""What an encoder, and the rows it is read against, reach on a test collection.
+"""Scores of encoders, BM25 and chance on a test collection.
 
-Measures are trec_eval's, ties too (`evaluation.ranking`); every document is ranked, whatever its
-score, and every query that is judged counts, 0 where nothing is relevant to it. Scores are made in
-blocks of queries, so memory does not grow with the collection but for one vector a document.
+Measures and ties follow trec_eval (`evaluation.ranking`). Every document is ranked, whatever its
+score. Every judged query counts; without a relevant document it counts 0. Scores are computed in
+blocks of queries, so besides the vectors memory does not grow with the collection.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -48,21 +48,20 @@ MEASURES: dict[Measure, tuple[Metric, int]] = {
 }
 
 DIGITS = 12
-"""Two means of the same values may differ in the last of 16, by the order of the queries."""
+"""Digits of means that are compared: the order of the queries may change the last of 16."""
 
 Places = Int64[np.ndarray, " _"]
-"""Of queries in their collection, ascending; two halves need not be alike in size."""
+"""Places of queries in their collection, ascending; two halves may differ in size."""
 
 
 @dataclass(frozen=True)
 class FusedResults:
-    """Words and vectors together, on queries that chose nothing.
+    """BM25 and vectors together, on queries that did not choose alpha.
 
     Attributes:
-        alpha: Of BM25 + alpha x cosine, chosen on the other half of the queries.
+        alpha: In BM25 + alpha x cosine, chosen on the other half of the queries.
         curve: Main measure by alpha on that half.
-        results: `bm25`, `encoder`, `rescored` and `fused` on the same reported queries, so that
-            they compare pairwise.
+        results: `bm25`, `encoder`, `rescored` and `fused` on the same reported queries.
     """
 
     alpha: float
@@ -71,7 +70,7 @@ class FusedResults:
 
 
 def retrieval_result(vectors: CollectionVectors, collection: Collection) -> TaskResult:
-    """Of an encoder's vectors of the collection.
+    """Return the result of an encoder's vectors.
 
     Raises:
         BadEmbeddingError: A score is not finite.
@@ -80,12 +79,12 @@ def retrieval_result(vectors: CollectionVectors, collection: Collection) -> Task
 
 
 def bm25_result(collection: Collection) -> TaskResult:
-    """BM25 over title and text in one field, k1 1.2 and b 0.75, without English stop words."""
+    """Return BM25 over title and text in one field (k1 1.2, b 0.75, no English stop words)."""
     return result_of(collection, _bm25_rows(collection))
 
 
 def random_result(collection: Collection, seed: int) -> TaskResult:
-    """An encoder that gives every distinct text a random direction: what chance finds."""
+    """Return the result of random directions, one for every distinct text: chance."""
     documents, queries = (
         random_vectors(text_hashes(texts), DIM, seed)
         for texts in (collection.documents, collection.queries)
@@ -94,7 +93,7 @@ def random_result(collection: Collection, seed: int) -> TaskResult:
 
 
 def constant_result(collection: Collection) -> TaskResult:
-    """An encoder that gives all texts one vector: what the order of the ids finds."""
+    """Return the result of one vector for all texts: the order of the ids."""
     width = len(collection.document_ids)
     return result_of(collection, lambda rows: np.zeros((len(rows), width), np.float32))
 
@@ -104,17 +103,17 @@ def fused_results(
     collection: Collection,
     alphas: Sequence[float] = ALPHAS,
 ) -> FusedResults:
-    """BM25's first 1,000 rescored by BM25 + alpha x cosine, and reciprocal rank fusion.
+    """Return BM25's first 1,000 rescored by BM25 + alpha x cosine, and reciprocal rank fusion.
 
-    Fused are the ranks by the encoder's own similarity. `query_halves` says which
-    queries choose alpha, the smallest among equals, and which are reported (erratum E28).
+    The fusion uses the encoder's own similarity. One half of the queries (`query_halves`) chooses
+    alpha, the smallest among equals; the other half is reported (erratum E28).
 
     Raises:
         NoQueriesError: E502, a half has no query.
         BadEmbeddingError: A score is not finite.
     """
     choosing, reported = query_halves(collection)
-    # hidden before they are ranked: else a text that nobody can find takes a place of others
+    # hidden before ranking: else a hidden text takes the place of another
     words = without(_bm25_rows(collection), collection.hidden)
     products = without(inner_products(vectors.queries, vectors.documents), collection.hidden)
     cosines = inner_products(directions(vectors.queries), directions(vectors.documents))
@@ -122,7 +121,7 @@ def fused_results(
         alpha: round(result_of(collection, rescored(words, cosines, alpha), choosing).value, DIGITS)
         for alpha in alphas
     }
-    alpha = max(curve, key=lambda one: (curve[one], -one))
+    alpha = max(curve, key=lambda value: (curve[value], -value))
     rows = {
         "bm25": words,
         "encoder": products,
@@ -134,12 +133,12 @@ def fused_results(
 
 
 def query_halves(collection: Collection) -> tuple[Places, Places]:
-    """Places of the queries that choose alpha, and of those that are reported.
+    """Return the places of the queries that choose alpha, and of those that are reported.
 
-    Queries that answer each other (`Collection.tied`) are of one half: by the hash of the first id.
+    Queries that answer each other (`Collection.tied`) are in one half, by the hash of the first id.
 
     Raises:
-        NoQueriesError: E502, one of them has no query with a relevant document.
+        NoQueriesError: E502, a half has no query with a relevant document.
     """
     first: dict[int, str] = {}
     groups = collection.tied.tolist()
@@ -149,8 +148,8 @@ def query_halves(collection: Collection) -> tuple[Places, Places]:
     answered = chooses[collection.relevant.query]
     if answered.all() or not answered.any():
         raise NoQueriesError(
-            "Alpha is chosen on some queries and reported on others; the hash puts all "
-            f"{len(answered)} of {collection.name} into one half: take more queries."
+            "Alpha needs queries to choose it and others to report; the hash puts all "
+            f"{len(answered)} of {collection.name} into one half. Take more queries."
         )
     return np.flatnonzero(chooses), np.flatnonzero(~chooses)
 
@@ -158,10 +157,10 @@ def query_halves(collection: Collection) -> tuple[Places, Places]:
 def result_of(
     collection: Collection, scores: ScoreRows, places: Places | None = None
 ) -> TaskResult:
-    """Measures of any scores of the collection's documents, of these queries or of all.
+    """Return the measures of any scores, for these queries or for all.
 
-    A query to which nothing is relevant counts 0, as trec_eval has it; its capped recall is 0 / 0,
-    and no part of that mean.
+    A query without a relevant document counts 0, as in trec_eval. Its capped recall is 0 / 0 and
+    not part of the mean.
 
     Raises:
         BadEmbeddingError: A score is not finite.
@@ -171,9 +170,9 @@ def result_of(
     answered = np.isin(places, relevant.query)
     ranks = counted_ranks(without(scores, collection.hidden), relevant, collection.place_by_id)
     values = {
-        name: found if metric is capped_recall else _zero_elsewhere(found, answered)
+        name: value if metric is capped_recall else _zero_elsewhere(value, answered)
         for name, (metric, k) in MEASURES.items()
-        for found in [metric(ranks, k)]
+        for value in [metric(ranks, k)]
     }
     main = values[collection.main]
     tied = collection.tied[places if len(main) == len(places) else relevant.query]

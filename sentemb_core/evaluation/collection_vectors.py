@@ -1,4 +1,4 @@
-"""A collection's documents and queries as vectors whose inner product is their score."""
+"""A collection's queries and documents as vectors; their inner product is the score."""
 
 import logging
 from collections.abc import Sequence
@@ -31,21 +31,21 @@ class CollectionVectors(NamedTuple):
 def collection_vectors(
     encoder: Encoder, collection: Collection, form: DocumentVector = "text"
 ) -> CollectionVectors:
-    """Of whole queries, and of documents; for cosine of length 1, or zero.
+    """Return vectors of whole queries and of documents; for cosine of length 1, or zero.
 
-    Every text that the encoder reads, a query, a document or a sentence, is cut at
-    `encoder.max_length` tokens: `text` sees no more of a long document than that.
+    Every text (a query, a document or a sentence) is cut at `encoder.max_length` tokens, so `text`
+    uses only the beginning of a long document.
 
     Args:
-        encoder: As it is: load it with a longer `max_length` to read more of long documents.
-        collection: Of `evaluation.collections`.
+        encoder: Load it with a larger `max_length` to encode more of long documents.
+        collection: The queries and documents.
         form: How a document becomes a vector.
 
     Raises:
-        BadEmbeddingError: A vector is not finite.
+        BadEmbeddingError: a vector is not finite.
     """
-    log.info("%s: texts are cut at %d tokens", collection.name, encoder.max_length)
-    if form == "text":  # in one pass: titles that look for titles are the same texts
+    log.info("%s: texts truncated at %d tokens", collection.name, encoder.max_length)
+    if form == "text":  # in one pass: titles as queries and as documents are the same texts
         texts = [*collection.queries, *collection.documents]
         both = encode_texts(encoder, texts, f"queries and documents of {collection.name}")
         return CollectionVectors(*np.split(both, [len(collection.queries)]))
@@ -59,19 +59,19 @@ def collection_vectors(
 
 
 def write_vectors(vectors: CollectionVectors, folder: Path) -> None:
-    """queries.arrow and documents.arrow."""
+    """Write queries.arrow and documents.arrow."""
     for side, rows in vectors._asdict().items():
         save_vectors(folder / f"{side}.arrow", rows)
 
 
 def read_vectors(folder: Path) -> CollectionVectors:
-    """What `write_vectors` wrote, mapped into memory."""
+    """Map what `write_vectors` wrote into memory."""
     sides = (folder / f"{side}.arrow" for side in CollectionVectors._fields)
     return CollectionVectors(*map(mapped_vectors, sides))
 
 
 def _parts(title: str, text: str) -> list[str]:
-    """Title and sentences; of an empty document the empty text."""
+    """Return title and sentences; the empty text for an empty document."""
     return [*([title] if title else []), *syntok_sentences(text)] or [""]
 
 

@@ -1,4 +1,4 @@
-"""How sure a task's number is, and which of two encoders is better: bootstraps over its units."""
+"""Intervals of task results and of differences between encoders, by bootstraps over the units."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -22,13 +22,13 @@ from sentemb_core.evaluation.task_result import TaskResult
 from sentemb_core.types import Value
 
 SEED = 0
-"""Of all bootstraps: the same results give the same intervals everywhere."""
+"""Seed of all bootstraps: equal results give equal intervals everywhere."""
 
-Verdict = Literal["first", "second", "undecided"]
+Winner = Literal["first", "second", "undecided"]
 
 
 class Comparison(Value):
-    """Two encoders on one task, or on the average of several, by the tasks' main measure.
+    """Two encoders on one task, or on the average of several tasks, by the main measure.
 
     The difference is first - second, low to high its 95 % interval.
     """
@@ -44,21 +44,21 @@ class Comparison(Value):
     units: int
 
     @property
-    def verdict(self) -> Verdict:
-        """Who is better where the interval leaves out 0."""
+    def winner(self) -> Winner:
+        """The better encoder if the interval excludes 0."""
         return "first" if self.low > 0 else "second" if self.high < 0 else "undecided"
 
 
 def interval(result: TaskResult) -> Interval:
-    """The main measure with its 95 % interval."""
+    """Return the main measure with its 95 % interval."""
     return interval_of(result.value, _resampled(result))
 
 
 def comparison(first: TaskResult, second: TaskResult) -> Comparison:
-    """The paired difference of two encoders on one task.
+    """Return the paired difference of two encoders on one task.
 
     Raises:
-        BadDataError: they were not measured on the same units by the same measure.
+        BadDataError: the results differ in units or measure.
     """
     units = len(first.units)
     resampled = _resampled_gains([(first, second)], SEED)
@@ -67,10 +67,10 @@ def comparison(first: TaskResult, second: TaskResult) -> Comparison:
 
 
 def average_comparison(name: str, results: Sequence[tuple[TaskResult, TaskResult]]) -> Comparison:
-    """The difference of the plain averages over tasks, whose units are drawn task by task.
+    """Return the difference of the plain averages over tasks.
 
-    Tasks of as many units share their draws, as in `seeds_interval`. The interval tells what other
-    units of the same tasks would give, not other tasks.
+    Units are drawn task by task; tasks with equally many units share their draws, as in
+    `seeds_interval`. The interval is for other units of the same tasks, not for other tasks.
     """
     firsts, seconds = (float(np.mean([pair[side].value for pair in results])) for side in range(2))
     gains = _gains_of_tasks([[pair] for pair in results])
@@ -80,21 +80,21 @@ def average_comparison(name: str, results: Sequence[tuple[TaskResult, TaskResult
 
 
 def seeds_interval(tasks: Sequence[Sequence[tuple[TaskResult, TaskResult]]]) -> Difference:
-    """The mean difference of two ways to train, and its 95 % interval.
+    """Return the mean difference of two training methods with its 95 % interval.
 
-    All pairs of a task are of the same units and share every draw of them; tasks draw by
-    themselves, but those of as many units share their draws: some are of the same examples
-    (STS-B's pairs by cosine and by regression), which count once, and others are not tied by it.
-    Sets that share a part of their examples (STS-B and STS12 to 16) are drawn as if they shared
-    none. So the interval is of other units, not of other seeds: how many seeds agree has to be
-    told beside it.
+    All pairs of a task have the same units and share every draw. Tasks are drawn independently,
+    except that tasks with equally many units share their draws. Some of these have the same
+    examples (STS-B by cosine and by regression), which then count once; for the others sharing
+    changes nothing. Sets with common examples (STS-B and STS12 to 16) are drawn as if they had
+    none. The interval covers other units, not other seeds: report the number of agreeing seeds
+    beside it.
 
     Args:
-        tasks: Task by task, its pairs of results: one a seed, and one a corpus to train on where
-            several are judged by the task.
+        tasks: For each task its pairs of results, one a seed (and one a training corpus, if
+            several corpora share the task).
 
     Raises:
-        BadDataError: pairs of a task were not measured on the same units by the same measure.
+        BadDataError: pairs of a task differ in units or measure.
     """
     gains = _gains_of_tasks(tasks)
     resampled = np.average(gains, axis=0, weights=[len(pairs) for pairs in tasks])
@@ -103,7 +103,7 @@ def seeds_interval(tasks: Sequence[Sequence[tuple[TaskResult, TaskResult]]]) -> 
 
 
 def units_in(tasks: Sequence[Sequence[tuple[TaskResult, TaskResult]]]) -> int:
-    """Of all tasks; the pairs of one share theirs."""
+    """Return the number of units of all tasks; the pairs of a task share theirs."""
     return sum(len(first.units) for ((first, _), *_) in tasks)
 
 
@@ -136,7 +136,7 @@ def _resampled(result: TaskResult) -> Float64[np.ndarray, " resamples"]:
 def _gains_of_tasks(
     tasks: Sequence[Sequence[tuple[TaskResult, TaskResult]]],
 ) -> list[Float64[np.ndarray, " resamples"]]:
-    """Task by task; tasks of as many units share their draws."""
+    """Return resampled differences of each task; tasks with equally many units share draws."""
     sizes = [len(first.units) for ((first, _), *_) in tasks]
     sharing = Counter(sizes)
     return [
@@ -148,7 +148,7 @@ def _gains_of_tasks(
 def _resampled_gains(
     pairs: Sequence[tuple[TaskResult, TaskResult]], seed: int, *, shared: bool = False
 ) -> Float64[np.ndarray, " resamples"]:
-    """First less second in the mean of pairs on the same units, which share the draws."""
+    """Return the resampled mean difference of pairs with the same units and shared draws."""
     firsts, seconds = zip(*pairs, strict=True)
     results = [*firsts, *seconds]
     for result in results:
@@ -166,11 +166,11 @@ def _resampled_gains(
 
 
 def _require_paired(first: TaskResult, second: TaskResult) -> None:
-    told = [(one.task, one.main, one.statistic, one.units.shape) for one in (first, second)]
+    one, other = ((r.task, r.main, r.statistic, r.units.shape) for r in (first, second))
     same_gold = first.statistic == "mean" or np.array_equal(first.units[:, 1:], second.units[:, 1:])
-    if told[0] != told[1] or not same_gold:
+    if one != other or not same_gold:
         raise BadDataError(
-            f"A difference is of two encoders on the same units of one task, found {told[0]} and "
-            f"{told[1]}{'' if same_gold else ' with other gold scores'}: score both on the same "
-            "files."
+            f"A difference needs two results on the same units of one task; found {one} and "
+            f"{other}{'' if same_gold else ' with other gold scores'}. Score both encoders on the "
+            "same files."
         )

@@ -1,8 +1,8 @@
-"""How much of an evaluation's texts a training corpus has: whole texts, and runs of eight words.
+"""Contamination: how much evaluation text also occurs in a training corpus.
 
-Texts are compared as lowercased words alone. The corpus is read once and never held: memory grows
-with the evaluation, which is small. Hashes have 64 bits, so a false match among 10^10 runs of
-the corpus and 10^6 of the evaluation is a matter of one in a thousand.
+Whole texts and runs of eight words are compared, as lowercased words. The corpus is read once and
+not kept: memory grows with the evaluation texts only. Hashes have 64 bits, so one false match among
+10^10 runs of the corpus and 10^6 of the evaluation has a probability of one in a thousand.
 """
 
 import hashlib
@@ -22,18 +22,18 @@ from sentemb_core.tokenize import words
 from sentemb_core.types import Value
 
 RUN = 8
-"""Words."""
+"""Words in a run."""
 
 FACTOR = np.uint64(0x9E3779B97F4A7C15)
-"""Of the polynomial that hashes a run of words: odd, so that no bit is lost."""
+"""Factor of the polynomial hash of a run; odd, so that no bit is lost."""
 
 
 class Overlap(Value):
-    """What of one set of texts a corpus has.
+    """How much of one set of texts occurs in a corpus.
 
     exact: Share of the different texts that are a sentence or a whole document of the corpus.
-    runs: Share of the texts' different runs of eight words that stand in a document of the corpus;
-        none where all texts are shorter.
+    runs: Share of the different runs of eight words that occur in a document of the corpus; None if
+        all texts are shorter.
     """
 
     texts: int
@@ -43,59 +43,59 @@ class Overlap(Value):
 
 @dataclass
 class _Wanted:
-    """Hashes of the texts and of the runs of all sets together, and which of them were met."""
+    """Hashes of the texts and runs of all sets, and whether each occurs in the corpus."""
 
     texts: UInt64[np.ndarray, " texts"]
     runs: UInt64[np.ndarray, " runs"]
-    text_met: Bool[np.ndarray, " texts"] = field(init=False)
-    run_met: Bool[np.ndarray, " runs"] = field(init=False)
+    text_found: Bool[np.ndarray, " texts"] = field(init=False)
+    run_found: Bool[np.ndarray, " runs"] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.text_met = np.zeros(len(self.texts), bool)
-        self.run_met = np.zeros(len(self.runs), bool)
+        self.text_found = np.zeros(len(self.texts), bool)
+        self.run_found = np.zeros(len(self.runs), bool)
 
-    def meet(self, sentences: Sequence[str]) -> None:
-        """A document of the corpus."""
+    def mark(self, sentences: Sequence[str]) -> None:
+        """Mark the texts and runs that occur in a document of the corpus."""
         hashed = [word_hashes(sentence) for sentence in sentences]
         document = np.concatenate(hashed) if hashed else np.zeros(0, np.uint64)
-        whole = np.array([text_hash(one) for one in (*hashed, document)], np.uint64)
-        _mark(self.texts, self.text_met, whole)
-        _mark(self.runs, self.run_met, run_hashes(document))
+        whole = np.array([text_hash(text) for text in (*hashed, document)], np.uint64)
+        _mark(self.texts, self.text_found, whole)
+        _mark(self.runs, self.run_found, run_hashes(document))
 
 
 def overlaps(
     corpus: Iterable[Sequence[str]], evaluation: Mapping[str, Sequence[str]]
 ) -> dict[str, Overlap]:
-    """Overlap of every set of texts with the corpus.
+    """Return the overlap of every set of texts with the corpus.
 
     Args:
         corpus: Sentences of each document.
-        evaluation: Texts by the name of their set. Those without a word are left out.
+        evaluation: Texts by the name of their set; texts without a word are left out.
     """
     hashed = {
-        name: [found for text in dict.fromkeys(texts) if len(found := word_hashes(text))]
+        name: [hashes for text in dict.fromkeys(texts) if len(hashes := word_hashes(text))]
         for name, texts in evaluation.items()
     }
-    texts = {name: _distinct([text_hash(one) for one in found]) for name, found in hashed.items()}
+    texts = {name: _distinct(list(map(text_hash, hashes))) for name, hashes in hashed.items()}
     runs = {
-        name: np.unique(np.concatenate([np.zeros(0, np.uint64), *map(run_hashes, found)]))
-        for name, found in hashed.items()
+        name: np.unique(np.concatenate([np.zeros(0, np.uint64), *map(run_hashes, hashes)]))
+        for name, hashes in hashed.items()
     }
     wanted = _Wanted(_union(texts.values()), _union(runs.values()))
     for sentences in corpus:
-        wanted.meet(sentences)
+        wanted.mark(sentences)
     return {
         name: Overlap(
             texts=len(texts[name]),
-            exact=_share(texts[name], wanted.texts, wanted.text_met) or 0.0,
-            runs=_share(runs[name], wanted.runs, wanted.run_met),
+            exact=_share(texts[name], wanted.texts, wanted.text_found) or 0.0,
+            runs=_share(runs[name], wanted.runs, wanted.run_found),
         )
         for name in evaluation
     }
 
 
 def word_hashes(text: str) -> UInt64[np.ndarray, " words"]:
-    """A number for each word of a text, in its order."""
+    """Return a number for each word of a text, in order."""
     return np.fromiter(map(_word_hash, words(text)), np.uint64)
 
 
@@ -105,17 +105,17 @@ def _word_hash(word: str) -> int:
 
 
 def text_hash(hashed: UInt64[np.ndarray, " words"]) -> int:
-    """One number for a sequence of words."""
+    """Return one number for a sequence of words."""
     return int.from_bytes(hashlib.blake2b(hashed.tobytes(), digest_size=8).digest(), "little")
 
 
 def run_hashes(hashed: UInt64[np.ndarray, " words"]) -> UInt64[np.ndarray, " runs"]:
-    """One number for every eight words that follow each other."""
+    """Return one number for every eight consecutive words."""
     count = max(0, len(hashed) - RUN + 1)
-    found = np.zeros(count, np.uint64)
+    hashes = np.zeros(count, np.uint64)
     for place in range(RUN):
-        found = found * FACTOR + hashed[place : place + count]
-    return found
+        hashes = hashes * FACTOR + hashed[place : place + count]
+    return hashes
 
 
 def _distinct(hashes: Sequence[int]) -> UInt64[np.ndarray, " n"]:
@@ -128,17 +128,17 @@ def _union(sets: Iterable[UInt64[np.ndarray, " n"]]) -> UInt64[np.ndarray, " all
 
 def _mark(
     wanted: UInt64[np.ndarray, " wanted"],
-    met: Bool[np.ndarray, " wanted"],
+    in_corpus: Bool[np.ndarray, " wanted"],
     found: UInt64[np.ndarray, " found"],
 ) -> None:
     places = _places(found, wanted)
-    met[places[places >= 0]] = True
+    in_corpus[places[places >= 0]] = True
 
 
 def _places(
     found: UInt64[np.ndarray, " found"], wanted: UInt64[np.ndarray, " wanted"]
 ) -> Int64[np.ndarray, " found"]:
-    """Where each stands among the sorted wanted ones; -1 where it is none of them."""
+    """Return the place of each hash among the sorted wanted hashes; -1 if it is not wanted."""
     if not len(wanted):
         return np.full(len(found), -1)
     places = np.minimum(np.searchsorted(wanted, found), len(wanted) - 1)
@@ -148,18 +148,18 @@ def _places(
 def _share(
     own: UInt64[np.ndarray, " own"],
     wanted: UInt64[np.ndarray, " wanted"],
-    met: Bool[np.ndarray, " wanted"],
+    in_corpus: Bool[np.ndarray, " wanted"],
 ) -> float | None:
-    return float(met[_places(own, wanted)].mean()) if len(own) else None
+    return float(in_corpus[_places(own, wanted)].mean()) if len(own) else None
 
 
 def task_texts(task: Task, folder: Path, *, beir_documents: bool = True) -> dict[str, list[str]]:
-    """Texts by what they are; queries and documents apart, for only queries need be unseen.
+    """Return the texts of a task of the suite; queries and documents apart.
 
     Args:
-        task: One of the suite, or a BEIR folder's.
+        task: A task of the suite, or of a BEIR folder.
         folder: Of its files.
-        beir_documents: Those of a BEIR folder, too, which may be millions; else they stay unread.
+        beir_documents: Whether to read a BEIR folder's documents, which may be millions.
 
     Raises:
         UnreadableSourceError, BadDataError: as the reader of the task.
@@ -182,5 +182,5 @@ def task_texts(task: Task, folder: Path, *, beir_documents: bool = True) -> dict
 
 
 def _judged_queries(task: RetrievalTask, folder: Path) -> list[str]:
-    judged = {one.query for one in beir_judgements(folder, Path(task.files[-1]).stem)}
+    judged = {judgement.query for judgement in beir_judgements(folder, Path(task.files[-1]).stem)}
     return [query.text for query in beir_texts(folder, "queries.jsonl") if query.key in judged]

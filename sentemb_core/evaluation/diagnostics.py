@@ -1,8 +1,8 @@
-"""What the vectors look like, whatever the task: spread, shape, and the alarm for a collapse.
+"""Diagnostics of vectors without a task: spread, shape, neighbours, and the collapse alarm.
 
-All functions work on directions (rows of length 1), also for encoders compared by inner product:
-`directions` makes them. Pairwise averages are taken over a seeded sample, since they cost n^2.
-A zero vector (a static encoder knows no word of the text) has no direction: it is left out.
+All functions take directions (rows of length 1, made by `directions`), also for encoders that are
+compared by inner product. Pairwise measures cost n^2, so they are computed on a seeded sample of a
+few thousand. A zero vector (a static encoder knows no word of the text) is left out.
 """
 
 import numpy as np
@@ -16,25 +16,25 @@ SAMPLE = 2_000
 """Vectors in a sample: 2 million pairs, 32 MB."""
 
 BINS: Float64[np.ndarray, " 41"] = np.linspace(-1.0, 1.0, 41)
-"""Edges of the similarity histograms: 0.05 wide, so that two reports compare."""
+"""Edges of the similarity histograms: 0.05 wide, the same in all reports."""
 
 LEAST_RANK = 0.05
-"""Of dim, in effective rank. MiniLM uses 77 % of its dimensions on blog sentences, random static
-vectors 87 %, a transformer from random weights 18 %; dimensional collapse (Jing et al. 2022) leaves
-a handful."""
+"""Least effective rank as a share of the dimensions. MiniLM has 77 % on blog sentences, random
+static vectors 87 %, a transformer with random weights 18 %; dimensional collapse (Jing et al. 2022)
+leaves a few dimensions."""
 
 MOST_COSINE = 0.95
-"""Of random pairs: MiniLM 0.13, random static vectors 0.16, a transformer from random weights 0.96,
-which is indeed of no use before it is trained."""
+"""Largest mean cosine of random pairs. MiniLM has 0.13, random static vectors 0.16, a transformer
+with random weights 0.96, which is indeed useless before training."""
 
 
 class Shape(Value):
-    """One encoder's vectors in a few numbers.
+    """The shape of one encoder's vectors.
 
-    uniformity: log mean exp(-2 |x - y|^2), lower is more even (Wang and Isola 2020).
-    effective_rank: directions really used, 1 to dim (Roy and Vetterli 2007).
-    mean_cosine: of random pairs, 0 when isotropic (Ethayarajh 2019 calls it anisotropy).
-    zero_vectors: of the sample, left out of all of these.
+    uniformity: log mean exp(-2 |x - y|^2), lower is more uniform (Wang and Isola 2020).
+    effective_rank: number of directions in use, 1 to dim (Roy and Vetterli 2007).
+    mean_cosine: of random pairs, 0 if isotropic (the anisotropy of Ethayarajh 2019).
+    zero_vectors: their number in the sample; the other measures leave them out.
     """
 
     uniformity: float
@@ -45,7 +45,7 @@ class Shape(Value):
 
 
 def shape_of(vectors: Float32[np.ndarray, "n dim"], seed: int) -> Shape:
-    """Uniformity, effective rank, mean cosine and the collapse alarm of a seeded sample.
+    """Return uniformity, effective rank, mean cosine and the collapse alarm of a seeded sample.
 
     Raises:
         BadEmbeddingError: a vector is not finite, or fewer than two are not zero.
@@ -54,8 +54,8 @@ def shape_of(vectors: Float32[np.ndarray, "n dim"], seed: int) -> Shape:
     unit = drawn[drawn.any(axis=1)]
     if len(unit) < 2:
         raise BadEmbeddingError(
-            f"Vectors have a shape if two of them are not zero; of {len(drawn)} looked at "
-            f"{len(unit)} are not. Look for texts without a word that the encoder knows."
+            f"A shape needs two vectors that are not zero; found {len(unit)} in a sample of "
+            f"{len(drawn)}. Look for texts without a word that the encoder knows."
         )
     rank, cosine = effective_rank(unit), mean_cosine(unit)
     return Shape(
@@ -68,23 +68,23 @@ def shape_of(vectors: Float32[np.ndarray, "n dim"], seed: int) -> Shape:
 
 
 def has_collapsed(rank: float, cosine: float, n: int, dim: int) -> bool:
-    """Whether all vectors are nearly one (mean cosine) or span next to nothing (effective rank)."""
+    """Return whether the vectors are nearly equal (mean cosine) or nearly flat (effective rank)."""
     return cosine > MOST_COSINE or rank < max(2.0, LEAST_RANK * min(n, dim))
 
 
 def sample(vectors: Float32[np.ndarray, "n dim"], seed: int) -> Float32[np.ndarray, "m dim"]:
-    """At most `SAMPLE` rows, without replacement."""
+    """Return at most `SAMPLE` rows, drawn without replacement."""
     rng = np.random.default_rng(seed)
     return vectors[rng.choice(len(vectors), min(SAMPLE, len(vectors)), replace=False)]
 
 
 def spread(n: int, count: int) -> list[int]:
-    """At least `count` of n places, evenly apart; of fewer all."""
+    """Return at least `count` evenly spaced places of n; all if n is smaller."""
     return list(range(0, n, max(1, n // count)))
 
 
 def directions(vectors: Float32[np.ndarray, "n dim"]) -> Float32[np.ndarray, "n dim"]:
-    """Rows divided by their length; zero rows stay zero, so that their cosine with any is 0.
+    """Return rows divided by their length; zero rows stay zero, so their cosines are 0.
 
     Raises:
         BadEmbeddingError: a row that is not finite.
@@ -94,7 +94,7 @@ def directions(vectors: Float32[np.ndarray, "n dim"]) -> Float32[np.ndarray, "n 
     if len(bad):
         raise BadEmbeddingError(
             f"A vector must be finite to have a direction; {len(bad)} of {len(vectors)} are not "
-            f"(first: row {bad[0]}): look for an encoder whose training diverged."
+            f"(first: row {bad[0]}). Look for an encoder whose training diverged."
         )
     return np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
 
@@ -102,16 +102,16 @@ def directions(vectors: Float32[np.ndarray, "n dim"]) -> Float32[np.ndarray, "n 
 def directed(
     first: Float32[np.ndarray, "pairs dim"], second: Float32[np.ndarray, "pairs dim"]
 ) -> tuple[Float32[np.ndarray, "kept dim"], Float32[np.ndarray, "kept dim"]]:
-    """The pairs of which neither side is zero.
+    """Return the pairs without a zero vector.
 
     Raises:
-        BadEmbeddingError: there is none.
+        BadEmbeddingError: every pair has one.
     """
     both = np.asarray(first.any(axis=1) & second.any(axis=1))
     if not both.any():
         raise BadEmbeddingError(
-            f"Similarities are looked at in pairs whose vectors are not zero, and none of "
-            f"{len(both)} is such. Look for texts without a word that the encoder knows."
+            f"A similarity needs two vectors that are not zero; all {len(both)} pairs have a zero "
+            "vector. Look for texts without a word that the encoder knows."
         )
     return first[both], second[both]
 
@@ -119,18 +119,18 @@ def directed(
 def alignment(
     first: Float32[np.ndarray, "pairs dim"], second: Float32[np.ndarray, "pairs dim"]
 ) -> float:
-    """Mean squared distance of positives, 0 to 4, lower is closer (Wang and Isola 2020, Eq. 2)."""
+    """Return the mean squared distance of positives, 0 to 4 (Wang and Isola 2020, Eq. 2)."""
     apart = first.astype(np.float64) - second
     return float((apart * apart).sum(axis=1).mean())
 
 
 def uniformity(unit: Float32[np.ndarray, "n dim"]) -> float:
-    """Log of the mean of exp(-2 |x - y|^2) of all pairs of different rows (Wang and Isola 2020)."""
+    """Return log mean exp(-2 |x - y|^2) over all pairs of rows (Wang and Isola 2020)."""
     return float(np.log(np.exp(4 * (_cosines(unit) - 1)).mean()))  # |x - y|^2 = 2 - 2 cos
 
 
 def mean_cosine(unit: Float32[np.ndarray, "n dim"]) -> float:
-    """Over all pairs of different rows: 0 for even directions, 1 for a single one."""
+    """Return the mean over all pairs of rows: 0 if isotropic, 1 for a single direction."""
     return float(_cosines(unit).mean())
 
 
@@ -140,7 +140,7 @@ def _cosines(unit: Float32[np.ndarray, "n dim"]) -> Float64[np.ndarray, " pairs"
 
 
 def effective_rank(unit: Float32[np.ndarray, "n dim"]) -> float:
-    """Exp of the entropy of the singular values' shares (Roy and Vetterli 2007, Eq. 3)."""
+    """Return exp of the entropy of the singular values' shares (Roy and Vetterli 2007, Eq. 3)."""
     values = np.linalg.svd(unit.astype(np.float64), compute_uv=False)
     shares = values[values > 0] / values.sum()
     return float(np.exp(-(shares * np.log(shares)).sum()))
@@ -149,23 +149,23 @@ def effective_rank(unit: Float32[np.ndarray, "n dim"]) -> float:
 def similarity_histogram(
     first: Float32[np.ndarray, "pairs dim"], second: Float32[np.ndarray, "pairs dim"]
 ) -> Int64[np.ndarray, " bins"]:
-    """How many pairs of directions have a cosine in each of the 40 bins of `BINS`."""
+    """Return the number of pairs with a cosine in each of the 40 bins of `BINS`."""
     cosines = np.einsum("pd,pd->p", first, second, dtype=np.float64)
     return np.histogram(cosines.clip(-1, 1), BINS)[0].astype(np.int64)
 
 
 NEIGHBOURS = 10
-"""k of the k-occurrence, as in Radovanović et al. (2010)."""
+"""k of the k-occurrence (Radovanović et al. (2010)."""
 
 SAME = 0.99
-"""Cosine from which two different texts are one to an encoder. 0.01 is what bfloat16 may lose."""
+"""Least cosine of two different texts that count as duplicates; bfloat16 may lose 0.01."""
 
 
 def hubness(unit: Float32[np.ndarray, "n dim"], k: int = NEIGHBOURS) -> float:
-    """Skewness of the k-occurrence: how often a vector is among the k nearest of another.
+    """Return the skewness of the k-occurrence: how often a vector is among the k nearest of others.
 
-    0 where all are equally often; a few vectors that are near to everything make it large
-    (Radovanović et al. 2010, section 2.2). Among equal cosines the lower index is the nearer.
+    0 if all occur equally often; large if a few vectors are near to all others (Radovanović et al.
+    2010, section 2.2). Among equal cosines the lower index is nearer.
     """
     from scipy.stats import skew  # slow to import
 
@@ -174,7 +174,7 @@ def hubness(unit: Float32[np.ndarray, "n dim"], k: int = NEIGHBOURS) -> float:
 
 
 def duplicate_rate(unit: Float32[np.ndarray, "n dim"]) -> float:
-    """Share of vectors, of different texts, that are one with another to the encoder (`SAME`)."""
+    """Return the share of vectors with a cosine of at least `SAME` to another vector."""
     cosines = unit @ unit.T
     np.fill_diagonal(cosines, -1)
     return float((cosines.max(axis=1) >= SAME).mean())
@@ -183,14 +183,14 @@ def duplicate_rate(unit: Float32[np.ndarray, "n dim"]) -> float:
 def positives_found(
     first: Float32[np.ndarray, "pairs dim"], second: Float32[np.ndarray, "pairs dim"], k: int
 ) -> float:
-    """Share of the first sides that have their second side among the k nearest of all of them."""
+    """Return the share of first sides with their second side among the k nearest second sides."""
     places = np.arange(len(first))
-    asked = Relevant(places, places, np.arange(len(first) + 1))
-    return float((ranks_of_relevant(first, second, asked, places).best <= k).mean())
+    partners = Relevant(places, places, np.arange(len(first) + 1))
+    return float((ranks_of_relevant(first, second, partners, places).best <= k).mean())
 
 
 def nearest(unit: Float32[np.ndarray, "n dim"], k: int) -> Int64[np.ndarray, "n k"]:
-    """Places of each row's k nearest others."""
+    """Return the places of each row's k nearest other rows."""
     cosines = unit @ unit.T
     np.fill_diagonal(cosines, -np.inf)
     return np.argsort(-cosines, axis=1, kind="stable")[:, :k].astype(np.int64)

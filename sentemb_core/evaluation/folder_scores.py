@@ -1,4 +1,4 @@
-"""An encoder on a corpus that lies in a folder, outside any run: for `sentemb evaluate`."""
+"""Scores of an encoder on a corpus in a folder, outside a run: for `sentemb evaluate`."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,9 +26,9 @@ class FolderScores:
     """Scores of an encoder, of BM25 and of chance.
 
     Attributes:
-        kind: What looks for what.
-        systems: System -> its scores.
-        lead: Of the encoder over BM25, in R@5 of the documents, with its interval over these.
+        kind: Whether documents look for counterparts, or halves for halves.
+        systems: Scores by system.
+        lead: R@5 of the encoder less that of BM25, with its interval over the documents.
     """
 
     kind: Kind
@@ -37,12 +37,12 @@ class FolderScores:
 
 
 def scores_of_folder(encoder: Encoder, documents: Path, config: ValidationConfig) -> FolderScores:
-    """What an encoder finds where the whole pool asks.
+    """Return the scores with every document of the pool as a query.
 
     Args:
-        encoder: What is evaluated.
+        encoder: The encoder to evaluate.
         documents: A folder that `write_documents` filled.
-        config: Size of the pool, counterparts or halves. Splits play no part: nothing is decided.
+        config: Size of the pool, counterparts or halves. Its splits are ignored.
     """
     with TemporaryDirectory(prefix="sentemb-") as name:
         folder = Path(name)
@@ -58,7 +58,7 @@ def scores_of_folder(encoder: Encoder, documents: Path, config: ValidationConfig
             add_special_tokens=encoder.add_special_tokens,
             unknown=encoder.unknown_id,
         )
-        benchmark, corpus = undivided(ValidationPool.open(folder)), TokenCorpus.open(folder)
+        benchmark, corpus = with_one_split(ValidationPool.open(folder)), TokenCorpus.open(folder)
         systems: dict[str, Scorers] = {
             OWN: encoder_scorers(encoder, corpus, benchmark),
             WORDS: bm25_scorers(*pool_texts(documents, benchmark)),
@@ -68,11 +68,11 @@ def scores_of_folder(encoder: Encoder, documents: Path, config: ValidationConfig
         hits = (recall(ranks[label].document_to_counterpart, 5) for label in (OWN, WORDS))
         return FolderScores(
             kind=benchmark.kind,
-            systems={label: found.scores() for label, found in ranks.items()},
+            systems={label: pool_ranks.scores() for label, pool_ranks in ranks.items()},
             lead=paired_difference(*hits, seed=0),
         )
 
 
-def undivided(benchmark: ValidationPool) -> ValidationPool:
-    """The same pool with every query in the test split."""
+def with_one_split(benchmark: ValidationPool) -> ValidationPool:
+    """Return the pool with every query in the test split."""
     return replace(benchmark, query_split=np.full(len(benchmark.query_split), "test"))

@@ -1,10 +1,9 @@
-"""May a candidate replace the champion? A pure decision over ranks of one frozen split.
+"""The gate's decision whether a candidate replaces the champion, from ranks on the gate split.
 
-The split is the gate's own: it chose neither the round nor anything else. Promotion needs the
-whole 95 % interval of the paired gain above a margin, so an equal encoder, which beats another by
-luck every second time, is not shipped. What a corpus can show depends on its queries: with 700 of
-them, one in eight changing sides, a true gain of 6 points passes 97 times in 100, one of 4 points
-61 times.
+Nothing else uses the gate split. Promotion needs the whole 95 % interval of the paired gain above a
+margin: an equal encoder, which is better by chance every second time, is not promoted. The power
+depends on the queries: with 700, of which one in eight changes, a true gain of 6 points passes in
+97 of 100 cases and a gain of 4 points in 61.
 """
 
 import numpy as np
@@ -15,25 +14,25 @@ from sentemb_core.formats import counted
 from sentemb_core.types import Value
 
 MARGIN = 0.01
-"""One point of Recall@5: less is not worth re-encoding an index for."""
+"""One point of Recall@5: a smaller gain does not justify encoding an index again."""
 
 DEPTH = 5
 """The paper validates on Recall@5 (mutual, appendix C)."""
 
 FEW = 50
-"""Fewer queries than these show only a large gain."""
+"""With fewer queries only a large gain is significant."""
 
-NOBODY = (
-    "Not promoted: the gate has nobody to ask. Its split has no query (validation.gate_share), or "
-    "of every one the champion or the start encoder has learnt the label: a larger pool "
-    "(validation.candidates) or fewer labels to learn from (validation.label_share) leave it some."
+NO_QUERIES = (
+    "Not promoted: the gate has no query. Its split is empty (validation.gate_share), or the "
+    "champion or the start encoder learned the label of every query. Use a larger pool "
+    "(validation.candidates) or fewer labels (validation.label_share)."
 )
 
 
 class GateDecision(Value):
-    """What the gate decided and why; the difference is in Recall@5 (0.01 = one point).
+    """The gate's decision and its reason; the difference is in Recall@5 (0.01 = one point).
 
-    Without a query it is unknown: 0, anywhere from -1 to 1.
+    Without a query the difference is 0 with the interval -1 to 1.
     """
 
     promote: bool
@@ -51,36 +50,36 @@ def gate(
     collapsed: bool,
     seed: int,
 ) -> GateDecision:
-    """Compare the candidate with the champion, or with its start encoder at the first landing.
+    """Compare the candidate with the champion, or with its start encoder if there is none.
 
     Args:
         candidate: Rank of the counterpart for every query of the gate split.
-        champion: The same queries under the present champion; none: there is no champion yet.
-        start: The same queries under the encoder that the candidate was trained from.
+        champion: Ranks of the same queries under the present champion; None without a champion.
+        start: Ranks of the same queries under the encoder that the candidate was trained from.
         collapsed: The collapse alarm of `diagnostics`; a collapsed encoder is never promoted.
         seed: Of the bootstrap.
 
     Raises:
-        BadDataError: the ranks belong to different numbers of queries.
+        BadDataError: the ranks have different numbers of queries.
     """
     if not len(candidate):
-        return GateDecision(promote=False, reason=NOBODY, difference=0.0, low=-1.0, high=1.0)
+        return GateDecision(promote=False, reason=NO_QUERIES, difference=0.0, low=-1.0, high=1.0)
     rival, name = (start, "the start encoder") if champion is None else (champion, "the champion")
     hits, rival_hits = (np.asarray(ranks <= DEPTH, np.float64) for ranks in (candidate, rival))
     gain = paired_difference(hits, rival_hits, seed)
-    found = (
+    numbers = (
         f"On the gate split ({'few: ' if len(hits) < FEW else ''}{counted(len(hits), 'query')}) "
-        f"Recall@{DEPTH} is {hits.mean():.3f} against {rival_hits.mean():.3f} of {name}, a "
+        f"Recall@{DEPTH} is {hits.mean():.3f}, and {rival_hits.mean():.3f} for {name}: a "
         f"difference of {gain.mean:+.3f} ({gain.low:+.3f} to {gain.high:+.3f})"
     )
     better = f"better than {name} by more than {MARGIN:g} with 95 % confidence"
     beats = gain.low > MARGIN
     if collapsed:
-        reason = f"Not promoted: the vectors have collapsed. {found}."
+        reason = f"Not promoted: the vectors have collapsed. {numbers}."
     elif beats:
-        reason = f"Promoted: {better}. {found}."
+        reason = f"Promoted: {better}. {numbers}."
     else:
-        reason = f"Not promoted: it is not {better}. {found}."
+        reason = f"Not promoted: not {better}. {numbers}."
     return GateDecision(
         promote=beats and not collapsed,
         reason=reason,

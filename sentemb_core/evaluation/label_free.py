@@ -1,7 +1,7 @@
-"""What can be said of an encoder without labels, in one row, and how far it agrees with labels.
+"""Diagnostics of an encoder without labels, and their agreement with labelled scores.
 
-The same measures on two kinds of positives: pairs of sentences that people call alike, as SimCSE
-plots them, and the halves of a user's own documents, for which nobody is asked.
+The positives are pairs of sentences that people call similar, as in SimCSE's plots, or the halves
+of a user's own documents, which need no labels.
 """
 
 from collections.abc import Sequence
@@ -29,16 +29,16 @@ from sentemb_core.evaluation.vectors import encode_texts
 from sentemb_core.types import Value
 
 ALIKE = 4.0
-"""Gold score, of 5, from which a pair is positive (SimCSE, section 2.3)."""
+"""Least gold score, of 5, of a positive pair (SimCSE, section 2.3)."""
 
 DOCUMENTS = 1_000
 """Documents in a sample of halves."""
 
 ENOUGH = 100
-"""Documents that a run would hold out, from which on these alone are the sample."""
+"""Held-out documents that suffice as the sample; with fewer, all documents are drawn from."""
 
 LONGEST = 16
-"""Sentences kept of a document."""
+"""Sentences kept of each document."""
 
 SEED = 0
 
@@ -51,21 +51,21 @@ MEASURES = (
     "duplicate_rate",
     "positives_at_5",
 )
-"""Of a diagnosis, in a table's order."""
+"""Measures of a diagnosis, in the order of tables."""
 
 
 class Diagnosis(Value):
     """One encoder's vectors on one sample of texts.
 
     alignment: mean squared distance of positives, lower is closer.
-    uniformity: log mean exp(-2 |x - y|^2) of all pairs, lower is more even.
-    effective_rank: directions really used.
-    mean_cosine: of random pairs; 0 when isotropic (anisotropy).
+    uniformity: log mean exp(-2 |x - y|^2) of all pairs, lower is more uniform.
+    effective_rank: number of directions in use.
+    mean_cosine: of random pairs; 0 if isotropic (anisotropy).
     hubness: skewness of the 10-occurrence.
-    duplicate_rate: share of texts that are one with another to the encoder (cosine from 0.99).
-    positives_at_5: share of positives that find each other among five.
-    held_out: of halves alone: whether a run on the corpus, of as many candidates as `DOCUMENTS` or
-        more, keeps their documents from training.
+    duplicate_rate: share of texts with a cosine of at least 0.99 to another text.
+    positives_at_5: share of positives among the five nearest.
+    held_out: for halves, whether a run with at least `DOCUMENTS` candidates trains on none of these
+        documents; None for pairs.
     """
 
     alignment: float
@@ -85,16 +85,16 @@ def diagnosis(
     first: Float32[np.ndarray, "pairs dim"],
     second: Float32[np.ndarray, "pairs dim"],
 ) -> Diagnosis:
-    """All measures; of more than 2,000 texts, or pairs, a seeded sample.
+    """Return all measures; of more than 2,000 texts or pairs, on a seeded sample.
 
     Args:
         texts: Vectors of different texts.
         first: Vectors of one side of the positives.
-        second: Of the other.
+        second: Vectors of the other side.
 
     Raises:
-        BadEmbeddingError: a vector is not finite, or fewer than two texts or no pair are left
-            without a zero vector.
+        BadEmbeddingError: a vector is not finite, or without zero vectors fewer than two texts or
+            no pair are left.
     """
     shape = shape_of(texts, SEED)
     drawn = directions(sample(texts, SEED))
@@ -114,16 +114,16 @@ def diagnosis(
 
 
 def pairs_diagnosis(encoder: Encoder, pairs: StsPairs) -> Diagnosis:
-    """Of the sentences of a set of pairs; those with a gold score from 4 on are positives.
+    """Return the diagnosis of a set of pairs; pairs with a gold score of at least 4 are positives.
 
     Raises:
-        EmptyPairsError: there is none.
+        EmptyPairsError: no pair is positive.
     """
     places = np.flatnonzero(pairs.gold >= ALIKE).tolist()
     if not places:
         raise EmptyPairsError(
-            f"Positives are pairs with a score of {ALIKE:g} and more; of {len(pairs)} there is "
-            "none: check that scores go from 0 to 5."
+            f"A positive pair has a score of at least {ALIKE:g}; found none of {len(pairs)}. Check "
+            "that scores go from 0 to 5."
         )
     texts = list(dict.fromkeys([*pairs.first, *pairs.second]))
     row = {text: place for place, text in enumerate(texts)}
@@ -133,15 +133,14 @@ def pairs_diagnosis(encoder: Encoder, pairs: StsPairs) -> Diagnosis:
 
 
 def halves_diagnosis(encoder: Encoder, documents: Path) -> Diagnosis:
-    """Of the sentences of documents; the two halves of a document are a positive pair.
+    """Return the diagnosis of a corpus; the two halves of a document are a positive pair.
 
-    A half is the mean of its sentence vectors; the longer one of an odd number comes first.
+    A half is the mean of its sentence vectors; an odd sentence belongs to the first half.
 
     Args:
-        encoder: What is looked at.
-        documents: A folder that `write_documents` filled, of which 1,000 are drawn by their ids.
-            They are among those that a run holds out where halves judge; where these are fewer
-            than 100, among all of them.
+        encoder: The encoder to examine.
+        documents: A folder that `write_documents` filled. 1,000 documents are drawn by their ids,
+            from those that a run would hold out if there are 100 of them, else from all.
 
     Raises:
         EmptyPairsError: no document has two sentences.
@@ -158,15 +157,14 @@ def halves_diagnosis(encoder: Encoder, documents: Path) -> Diagnosis:
     first, second = (
         np.stack([vectors[pair[side]].mean(axis=0) for pair in halves]) for side in range(2)
     )
-    found = diagnosis(vectors, first, second)
-    return found.model_copy(update={"held_out": held_out})
+    return diagnosis(vectors, first, second).model_copy(update={"held_out": held_out})
 
 
 def drawn_documents(documents: Path) -> tuple[list[list[str]], bool]:
-    """Sentences of the documents drawn, and whether a run on the corpus trains on none of them.
+    """Return the sentences of the drawn documents, and whether a run would hold them all out.
 
-    Where counterparts judge, it trains on all; where it has fewer candidates than `DOCUMENTS`, on
-    some.
+    A run with counterparts trains on all documents, and a run with fewer candidates than
+    `DOCUMENTS` on some of these.
     """
     file = documents / "documents.parquet"
     pool = halves_pool(file, DOCUMENTS)
@@ -174,15 +172,14 @@ def drawn_documents(documents: Path) -> tuple[list[list[str]], bool]:
     if len(pool) < ENOUGH:
         pool = halves_pool(file, DOCUMENTS, share=1.0)
     rows = {entry.document for entry in pool}
-    drawn = [found.sentences for row, found in enumerate(read_documents(file)) if row in rows]
+    drawn = [document.sentences for row, document in enumerate(read_documents(file)) if row in rows]
     if not drawn:
         raise EmptyPairsError(
-            "Halves need documents of at least two sentences, and the corpus has none: check the "
-            "splitter."
+            "Halves need documents of two sentences; the corpus has none. Check the splitter."
         )
     return [sentences[:LONGEST] for sentences in drawn], held_out
 
 
 def agreement(values: Sequence[float], scores: Sequence[float]) -> float:
-    """Spearman's correlation of a diagnostic with a labelled score over encoders."""
+    """Return Spearman's correlation of a diagnostic with a labelled score over encoders."""
     return spearman(np.array(values, np.float64), np.array(scores, np.float64))

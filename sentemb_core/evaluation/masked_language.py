@@ -1,4 +1,4 @@
-"""Whether a Condenser stage learnt language: masked tokens of texts that it never saw."""
+"""Masked-language loss of a Condenser stage on held-out texts."""
 
 from collections.abc import Mapping, Sequence
 
@@ -20,18 +20,18 @@ from sentemb_core.methods.parts.views import IGNORED, Draw, first
 from sentemb_core.types import Value
 
 RATE = 0.15
-"""Share of tokens that are chosen: BERT's."""
+"""Share of masked tokens, as in BERT."""
 
 SEED = 0
-"""Of the choice: every encoder tells the same tokens."""
+"""Seed of the masks: all encoders predict the same tokens."""
 
 
 class MaskedLanguage(Value):
-    """Mean -log p of a masked token, in nats, by who tells it.
+    """Mean -log p of a masked token, in nats, by three predictors.
 
-    late: the encoder's last layer. condensed: the Condenser's head, from early states and the
-    sentence vector. unigram: the shares of the tokens that can be masked, in the corpus that they
-    learnt from, which a network that learnt anything at all beats.
+    late: the encoder's last layer.
+    condensed: the Condenser's head, from early states and the sentence vector.
+    unigram: token frequencies in the training corpus; every trained network should be better.
     """
 
     late: float
@@ -48,18 +48,18 @@ def masked_language(
     corpus: Documents,
     counts: Int64[np.ndarray, " vocabulary"],
 ) -> MaskedLanguage:
-    """Losses on the same masks, sentence by sentence.
+    """Return the losses of all predictors on the same masks.
 
     Args:
         encoder: Of a Condenser stage.
-        head: State dict of the `MaskFiller` that the stage left.
+        head: State dict of the stage's `MaskFiller`.
         shape: Of that head.
-        corpus: Sentences that the stage did not read.
-        counts: How often what it read has each token.
+        corpus: Held-out sentences.
+        counts: Frequency of each token in the training corpus.
 
     Raises:
-        BadDataError: No token was chosen.
-        RecipeError: The head does not fit the encoder.
+        BadDataError: no token was masked.
+        RecipeError: the head does not fit the encoder.
     """
     table = token_table(encoder)
     filler = MaskFiller(encoder, shape.layers).to(table.device).eval()
@@ -73,11 +73,11 @@ def masked_language(
     if not len(chosen):
         raise BadDataError(
             f"A masked loss needs masked tokens; {counted(len(everything), 'sentence')} at rate "
-            f"{RATE} gave none: take more sentences."
+            f"{RATE} gave none. Take more sentences."
         )
     late = condensed = 0.0
     for ids, wanted in zip(hidden.tokens, targets, strict=True):
-        row, goal = (torch.from_numpy(one)[None].to(table.device) for one in (ids, wanted))
+        row, goal = (torch.from_numpy(array)[None].to(table.device) for array in (ids, wanted))
         reading = encoder.read(row, layers=True)
         late += float(filler.language.loss(reading.layers[-1], goal, table))
         early = reading.layers[shape.below]
@@ -93,15 +93,15 @@ def masked_language(
 def without(
     counts: Int64[np.ndarray, " vocabulary"], special: Sequence[int]
 ) -> Int64[np.ndarray, " vocabulary"]:
-    """Counts in which these ids, which are never asked for, do not occur."""
-    told = counts.copy()
-    told[list(special)] = 0
-    return told
+    """Return the counts without special tokens, which are never masked."""
+    plain = counts.copy()
+    plain[list(special)] = 0
+    return plain
 
 
 def unigram_loss(
     counts: Int64[np.ndarray, " vocabulary"], tokens: Int64[np.ndarray, " n"]
 ) -> float:
-    """Mean -log of the tokens' shares, each counted once more (Laplace)."""
+    """Return the mean -log of the tokens' shares, with add-one smoothing."""
     shares = (counts + 1) / (counts.sum() + len(counts))
     return float(-np.log(shares[tokens]).mean())

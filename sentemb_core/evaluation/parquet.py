@@ -1,4 +1,4 @@
-"""Parquet files that a person brings: read, or refused with what they should be."""
+"""Parquet files from users: read, or refused with the expected form."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,21 +11,21 @@ from sentemb_core.errors import BadDataError, MissingColumnError, UnreadableSour
 from sentemb_core.formats import counted
 
 EXAMPLES = 3
-"""Bad rows that a message names."""
+"""Bad rows that a message lists."""
 
 
 def table_of(path: Path, what: str, wanted: Sequence[str] = ()) -> Any:
-    """The table of a file; `what` begins the message about a file that is none.
+    """Return the table of a file; `what` names the data in error messages.
 
     Raises:
-        UnreadableSourceError: E103, the file is not there or not Parquet.
+        UnreadableSourceError: E103, the file does not exist or is no Parquet.
         MissingColumnError: E104, it lacks a `wanted` column.
     """
     try:
         table = pq.read_table(path)
     except (OSError, pa.ArrowInvalid) as error:
         raise UnreadableSourceError(
-            f"{what} is a Parquet file; {path} cannot be read as one: {error}"
+            f"{what} is a Parquet file; {path} cannot be read: {error}"
         ) from error
     require_columns(table, path, what, wanted)
     return table
@@ -39,7 +39,7 @@ def require_columns(table: Any, path: Path, what: str, wanted: Sequence[str]) ->
     """
     if missing := [name for name in wanted if name not in table.column_names]:
         raise MissingColumnError(
-            f"{what} has the columns {', '.join(wanted)}; {path} lacks {', '.join(missing)} and "
+            f"{what} needs the columns {', '.join(wanted)}; {path} lacks {', '.join(missing)}. It "
             f"has {', '.join(table.column_names)}."
         )
 
@@ -47,27 +47,27 @@ def require_columns(table: Any, path: Path, what: str, wanted: Sequence[str]) ->
 def require_texts(
     table: Any, path: Path, names: Sequence[str], rows: Sequence[int] | None = None
 ) -> None:
-    """Refuse a table of which a cell in these columns is no text, in any row or in one of some.
+    """Refuse a table with a cell that is no text in these columns, in all rows or in some.
 
     Raises:
         BadDataError: E100, with the first of the rows.
     """
     for name in names:
         cells = table[name].to_pylist()
-        asked = range(len(cells)) if rows is None else rows
-        bad = [row for row in asked if not isinstance(cells[row], str)]
+        checked = range(len(cells)) if rows is None else rows
+        bad = [row for row in checked if not isinstance(cells[row], str)]
         refuse_rows(path, name, "text", bad)
 
 
 def refuse_rows(path: Path, name: str, what: str, bad: Sequence[int]) -> None:
-    """Refuse a file if there are rows in which a column does not hold what it should.
+    """Refuse a file with bad rows in a column.
 
     Raises:
         BadDataError: E100.
     """
     if bad:
         raise BadDataError(
-            f"Column {name} holds {what} in every row; it does not in {counted(len(bad), 'row')} "
-            f"of {path} (first: row {', '.join(map(str, bad[:EXAMPLES]))}, counted from 0): repair "
-            "them, or leave them out."
+            f"Column {name} needs {what} in every row; {counted(len(bad), 'row')} of {path} differ "
+            f"(first: row {', '.join(map(str, bad[:EXAMPLES]))}, counted from 0). Repair them, or "
+            "leave them out."
         )

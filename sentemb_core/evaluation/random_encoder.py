@@ -1,4 +1,4 @@
-"""The row that says what chance gives: a random direction for every text, the same every time."""
+"""The chance baseline: a random direction for every text, the same every time."""
 
 import hashlib
 from collections.abc import Sequence
@@ -13,14 +13,14 @@ from sentemb_core.evaluation.validation_scores import Scorers, vector_scorers
 from sentemb_core.evaluation.vectors import pool_vectors
 
 DIM = 256
-"""As wide as an encoder from nothing."""
+"""Dimensions, as of an encoder with random weights."""
 
 BLOCK = 8_192
-"""Texts at once: each takes ten times its vector while that is made."""
+"""Texts at once: a text needs ten times the memory of its vector."""
 
 
 def random_scorers(corpus: TokenCorpus, benchmark: ValidationPool, seed: int) -> Scorers:
-    """How an encoder scores the pool that gives every distinct text a random direction."""
+    """Return the scores of a pool with a random direction for every distinct text."""
     vectors = pool_vectors(
         corpus,
         benchmark,
@@ -34,7 +34,7 @@ def random_scorers(corpus: TokenCorpus, benchmark: ValidationPool, seed: int) ->
 def random_vectors(
     hashes: Int64[np.ndarray, " n"], dim: int, seed: int
 ) -> Float32[np.ndarray, "n dim"]:
-    """Directions drawn evenly from the sphere; equal hashes get equal ones, however split."""
+    """Return uniform random directions; equal hashes have equal directions."""
     vectors = np.empty((len(hashes), dim), np.float32)
     for begin in range(0, len(hashes), BLOCK):
         block = slice(begin, begin + BLOCK)
@@ -43,7 +43,7 @@ def random_vectors(
 
 
 def _normal(hashes: Int64[np.ndarray, " n"], dim: int, seed: int) -> Float32[np.ndarray, "n dim"]:
-    """Normal coordinates by Box and Muller (1958) over hashed counters."""
+    """Return normal coordinates by Box and Muller (1958) over hashed counters."""
     half = (dim + 1) // 2
     counters = np.arange(2 * half, dtype=np.uint64) + (np.uint64(seed) << np.uint64(32))
     bits = _mixed(_mixed(hashes.view(np.uint64))[:, None] ^ _mixed(counters))
@@ -54,13 +54,13 @@ def _normal(hashes: Int64[np.ndarray, " n"], dim: int, seed: int) -> Float32[np.
 
 
 def text_hashes(texts: Sequence[str]) -> Int64[np.ndarray, " n"]:
-    """64 bits of BLAKE2b of each text, for texts that are not in a token cache."""
+    """Return 64 bits of BLAKE2b of each text, for texts outside a token cache."""
     digests = (hashlib.blake2b(text.encode(), digest_size=8).digest() for text in texts)
     return np.frombuffer(b"".join(digests), dtype="<i8").astype(np.int64)
 
 
 def _mixed(x: UInt64[np.ndarray, "*shape"]) -> UInt64[np.ndarray, "*shape"]:
-    """SplitMix64's finaliser (Steele et al. 2014): any two inputs give unrelated outputs."""
+    """Return SplitMix64's finaliser (Steele et al. 2014): inputs give unrelated outputs."""
     x = x + np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

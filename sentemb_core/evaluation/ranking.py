@@ -1,8 +1,8 @@
-"""Ranks of relevant items by counting, in flat memory and without a sort.
+"""Ranks of relevant items by counting, in constant memory and without a sort.
 
-A rank is 1 + the candidates that score higher + the equal ones with a larger id, which is
-trec_eval's order, (score, id) descending. So an encoder that cannot tell candidates apart gets
-what chance gives it; a stable sort would give it the order of the file.
+A rank is 1 + the number of candidates with a higher score, or with an equal score and a larger id:
+trec_eval's order, (score, id) descending. So an encoder with one score for all candidates gets what
+chance gives; a stable sort would reward it with the order of the file.
 """
 
 import hashlib
@@ -16,21 +16,21 @@ from sentemb_core.errors import BadEmbeddingError
 from sentemb_core.evaluation.metrics import UNRANKED, Ranks
 
 CELLS = 1 << 23
-"""Scores held at once: 33 MB as float32."""
+"""Scores in memory at once: 33 MB as float32."""
 
 ABSENT = -1
-"""A relevant item that is no candidate at all: no query finds it, and each should have (trec_eval
-counts what is judged, wherever it is)."""
+"""A relevant item that is no candidate: no query finds it, but it counts as relevant, as in
+trec_eval."""
 
 ScoreRows = Callable[[Int64[np.ndarray, " n"]], Float[np.ndarray, "n candidates"]]
-"""Scores of all candidates for the queries at these places, in a fresh array."""
+"""Scores of all candidates for the queries at these places, in a new array."""
 
 
 @dataclass(frozen=True)
 class Relevant:
-    """What each query should find: `item[offsets[q]:offsets[q + 1]]`, at least one (or `ABSENT`).
+    """The relevant items of each query: `item[offsets[q]:offsets[q + 1]]`, at least one.
 
-    `grade` says how relevant each is, 1 or more; none where all are alike.
+    An item may be `ABSENT`. `grade` is the relevance, 1 or more; None if all are equal.
     """
 
     query: Int64[np.ndarray, " queries"]
@@ -39,7 +39,7 @@ class Relevant:
     grade: Int64[np.ndarray, " relevant"] | None = None
 
     def of(self, kept: Int64[np.ndarray, " kept"]) -> "Relevant":
-        """What these queries alone should find."""
+        """Return the relevant items of these queries only."""
         sizes = np.diff(self.offsets)[kept]
         bounds = np.append(0, np.cumsum(sizes))
         pairs = np.arange(bounds[-1]) + np.repeat(self.offsets[kept] - bounds[:-1], sizes)
@@ -53,18 +53,18 @@ def ranks_of_relevant(
     relevant: Relevant,
     ids: Int64[np.ndarray, " candidates"],
 ) -> Ranks:
-    """Ranks by inner product; among equal scores the candidate with the larger id goes first."""
+    """Return ranks by inner product; among equal scores the larger id is first."""
     return counted_ranks(inner_products(queries, candidates), relevant, ids)
 
 
 def counted_ranks(
     scores: ScoreRows, relevant: Relevant, ids: Int64[np.ndarray, " candidates"]
 ) -> Ranks:
-    """Ranks of all relevant items, block by block of queries and of their items in flat memory.
+    """Return the ranks of all relevant items, in blocks of queries and items.
 
     Raises:
-        BadEmbeddingError: a score that is NaN (it would rank first) or infinite; -inf says that
-            the item is not a candidate.
+        BadEmbeddingError: a score that is NaN (it would rank first) or infinite; -inf marks an
+            item that is no candidate.
     """
     sizes = np.diff(relevant.offsets)
     row = np.repeat(np.arange(len(sizes)), sizes)
@@ -84,12 +84,11 @@ def counted_ranks(
 def _rankable(
     scores: Float[np.ndarray, "queries candidates"],
 ) -> Float[np.ndarray, "queries candidates"]:
-    """The scores themselves, refused where an order of them would mean nothing."""
     if not (scores < np.inf).all():
         bad = int((~(scores < np.inf)).any(axis=1).sum())
         raise BadEmbeddingError(
             f"A score must be finite to be ranked; {bad} of {len(scores)} queries have one that is "
-            "not: look for diverged training or for empty texts."
+            "not. Look for diverged training or for empty texts."
         )
     return scores
 
@@ -99,7 +98,7 @@ def _ranks(
     item: Int64[np.ndarray, " pairs"],
     ids: Int64[np.ndarray, " candidates"],
 ) -> Int64[np.ndarray, " pairs"]:
-    """Rank of one candidate, or of none, in each row of scores."""
+    """Return the rank of one candidate (or `UNRANKED`) in each row of scores."""
     own = scores[np.arange(len(item)), item][:, None]
     ahead: Bool[np.ndarray, "pairs candidates"] = scores > own
     ahead |= (scores == own) & (ids > ids[item][:, None])
@@ -110,15 +109,15 @@ def _ranks(
 def inner_products(
     queries: Float32[np.ndarray, "queries dim"], candidates: Float32[np.ndarray, "candidates dim"]
 ) -> ScoreRows:
-    """Scores as inner products of vectors; equal candidates score equally to the last bit.
+    """Return inner products as scores; equal candidates have equal scores to the last bit.
 
-    A matrix product rounds its last columns in another way than the others, so that equal vectors
-    would not tie: each distinct vector is multiplied once.
+    A matrix product rounds its last columns differently, so equal vectors would not tie. Each
+    distinct vector is therefore multiplied once.
     """
     distinct, copy_of = _distinct(candidates)
 
     def scores(places: Int64[np.ndarray, " n"]) -> Float32[np.ndarray, "n candidates"]:
-        with np.errstate(invalid="ignore", over="ignore"):  # what is not finite is refused by name
+        with np.errstate(invalid="ignore", over="ignore"):  # refused in `counted_ranks`
             products = queries[places] @ distinct.T
         return products if len(distinct) == len(candidates) else products[:, copy_of]
 
@@ -126,22 +125,22 @@ def inner_products(
 
 
 def without(scores: ScoreRows, hidden: Mapping[int, Int64[np.ndarray, " items"]]) -> ScoreRows:
-    """Scores in which some candidates of a query (by its place) are none."""
+    """Return the scores with some candidates of a query (by its place) hidden."""
 
-    def left(rows: Int64[np.ndarray, " n"]) -> Float[np.ndarray, "n candidates"]:
-        found = scores(rows)
+    def visible(rows: Int64[np.ndarray, " n"]) -> Float[np.ndarray, "n candidates"]:
+        table = scores(rows)
         for place, row in enumerate(rows.tolist()):
             if row in hidden:
-                found[place, hidden[row]] = -np.inf
-        return found
+                table[place, hidden[row]] = -np.inf
+        return table
 
-    return left
+    return visible
 
 
 def _distinct(
     vectors: Float32[np.ndarray, "n dim"],
 ) -> tuple[Float32[np.ndarray, "distinct dim"], Int64[np.ndarray, " n"]]:
-    """The distinct vectors by first appearance, and which of them each vector is."""
+    """Return the distinct vectors by first appearance, and the index of each vector among them."""
     known: dict[bytes, int] = {}
     first: list[int] = []
     copy_of = np.empty(len(vectors), np.int64)

@@ -1,4 +1,4 @@
-"""Words find, vectors order: BM25's first texts scored again with an encoder, and rank fusion."""
+"""BM25 and an encoder together: rescoring of BM25's first texts, and reciprocal rank fusion."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,37 +10,37 @@ from sentemb_core.evaluation.ranking import ScoreRows
 from sentemb_core.evaluation.validation_scores import RetrievalScores, Scorers, rank_pool
 
 DEPTH = 1_000
-"""Texts that BM25 hands on (product_thesis, "BM25 + rescoring")."""
+"""Texts of BM25 that are rescored (product_thesis, "BM25 + rescoring")."""
 
 ALPHAS = (0.0, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
-"""Titles as queries have BM25 scores of some tens, whole documents of some hundreds; cosines stay
+"""BM25 scores are some tens for a title as query and some hundreds for a document; cosines are
 below 1."""
 
 RANK_OFFSET = 60.0
-"""Of Cormack, Clarke and Buettcher (2009)."""
+"""The constant of Cormack, Clarke and Buettcher (2009)."""
 
 
 def rescored(words: ScoreRows, vectors: ScoreRows, alpha: float, depth: int = DEPTH) -> ScoreRows:
-    """BM25 + alpha * cosine for BM25's first `depth` texts; the others follow in BM25's order.
+    """Return BM25 + alpha * cosine for BM25's first `depth` texts; the others keep BM25's order.
 
-    A text that shares no word with the query is not found, and all that tie for the last place are,
-    so that nothing hangs on the order of the texts. With alpha 0 the order is BM25's; with a large
-    alpha the vectors order what BM25 found.
+    Texts without a common word are not among the first. All texts that tie for the last place are,
+    so the order of the texts plays no part. Alpha 0 gives BM25's order; a large alpha gives the
+    cosines' order.
     """
 
     def scores(rows: Int64[np.ndarray, " rows"]) -> Float64[np.ndarray, "rows texts"]:
-        first = np.asarray(words(rows), np.float64)
-        found = _found(first, depth)
-        again = first + alpha * vectors(rows)
-        last_found = np.where(found, again, np.inf).min(axis=1, keepdims=True)
-        best_left = np.where(found, -np.inf, first).max(axis=1, keepdims=True)
-        return np.where(found, again, first - np.maximum(best_left - last_found + 1, 0))
+        bm25 = np.asarray(words(rows), np.float64)
+        first = _first(bm25, depth)
+        total = bm25 + alpha * vectors(rows)
+        least = np.where(first, total, np.inf).min(axis=1, keepdims=True)
+        best_other = np.where(first, -np.inf, bm25).max(axis=1, keepdims=True)
+        return np.where(first, total, bm25 - np.maximum(best_other - least + 1, 0))
 
     return scores
 
 
 def fused(first: ScoreRows, second: ScoreRows) -> ScoreRows:
-    """1 / (60 + rank) of both orders, added up: reciprocal rank fusion. Equals share a rank."""
+    """Return reciprocal rank fusion: 1 / (60 + rank) summed over both orders; ties share ranks."""
 
     def scores(rows: Int64[np.ndarray, " rows"]) -> Float64[np.ndarray, "rows texts"]:
         return 1 / (RANK_OFFSET + _ranks(first(rows))) + 1 / (RANK_OFFSET + _ranks(second(rows)))
@@ -49,7 +49,7 @@ def fused(first: ScoreRows, second: ScoreRows) -> ScoreRows:
 
 
 def rescored_scorers(words: Scorers, vectors: Scorers, alpha: float) -> Scorers:
-    """`rescored` in both directions of a benchmark."""
+    """Return `rescored` in both directions of a pool."""
     return Scorers(
         rescored(words.document_to_counterpart, vectors.document_to_counterpart, alpha),
         rescored(words.counterpart_to_document, vectors.counterpart_to_document, alpha),
@@ -57,27 +57,27 @@ def rescored_scorers(words: Scorers, vectors: Scorers, alpha: float) -> Scorers:
 
 
 def alpha_sweep(
-    benchmark: ValidationPool, words: Scorers, vectors: Scorers, alphas: Sequence[float] = ALPHAS
+    pool: ValidationPool, words: Scorers, vectors: Scorers, alphas: Sequence[float] = ALPHAS
 ) -> dict[float, RetrievalScores]:
-    """Scores of every alpha on the validation split: no other may choose it (erratum E28)."""
+    """Return the scores of every alpha on the validation split, which chooses it (erratum E28)."""
     return {
-        alpha: rank_pool(benchmark, rescored_scorers(words, vectors, alpha), "validation").scores()
+        alpha: rank_pool(pool, rescored_scorers(words, vectors, alpha), "validation").scores()
         for alpha in alphas
     }
 
 
 def best_alpha(sweep: Mapping[float, RetrievalScores]) -> float:
-    """Of the highest Recall@5 from documents to counterparts; the smallest among equals."""
+    """Return the alpha with the highest Recall@5 of the documents, the smallest among equals."""
     return max(sweep, key=lambda alpha: (sweep[alpha].document_to_counterpart.recall_at_5, -alpha))
 
 
-def _found(scores: Float64[np.ndarray, "rows texts"], depth: int) -> Bool[np.ndarray, "rows texts"]:
+def _first(scores: Float64[np.ndarray, "rows texts"], depth: int) -> Bool[np.ndarray, "rows texts"]:
     depth = min(depth, scores.shape[1])
     last = np.partition(scores, -depth, axis=1)[:, -depth, None]
     return (scores >= last) & (scores > 0)
 
 
 def _ranks(scores: Float[np.ndarray, "rows texts"]) -> Int64[np.ndarray, "rows texts"]:
-    """1 + the texts of a row that score higher."""
+    """Return 1 + the number of texts in a row with a higher score."""
     below = [np.searchsorted(np.sort(row), row, side="right") for row in scores]
     return 1 + scores.shape[1] - np.array(below, dtype=np.int64).reshape(scores.shape)

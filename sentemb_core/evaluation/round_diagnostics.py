@@ -1,4 +1,4 @@
-"""What a round's annotation found, and what training on it made of the vectors."""
+"""Diagnostics of one round: what its annotation found, and how training changed the vectors."""
 
 from pathlib import Path
 
@@ -24,10 +24,10 @@ from sentemb_core.evaluation.diagnostics import (
 from sentemb_core.types import Value
 
 SAMPLE = 2_000
-"""Pairs looked at."""
+"""Pairs in a sample."""
 
 SHOWN = 10
-"""Best and worst pairs in the report."""
+"""Number of best, and of worst, pairs in the report."""
 
 COUNTED = (
     "clusters",
@@ -38,11 +38,11 @@ COUNTED = (
     "adjacent_share",
     "lexical_overlap",
 )
-"""What `write_pairs` tells of a round."""
+"""Numbers of `write_pairs` that are reported for a round."""
 
 
 class Similarities(Value):
-    """How positives and negatives of a round lie under one encoder."""
+    """Similarities of a round's positives and negatives under one encoder."""
 
     edges: list[float]
     positives: list[int]
@@ -52,7 +52,7 @@ class Similarities(Value):
 
 
 class Pair(Value):
-    """One exported pair as texts."""
+    """One exported pair, as texts."""
 
     left: str
     right: str
@@ -61,14 +61,14 @@ class Pair(Value):
 
 
 class Diagnostics(Value):
-    """Everything that a report tells of one round beside its scores.
+    """Diagnostics of one round for its report.
 
-    `before` is the annotator, `after` the encoder trained on what it found; none where vectors
-    are not kept, and then the annotator ranks no pairs either. `churn` is the adjusted Rand index
-    to the round before, `new_share` and `gone_share` are pairs that came and went since
-    (`annotation.pairs.turnover`), `related_share` is what the annotator's vectors say of a
-    sentence's pairs in its document (`idc.relatedness`), `drift` what share of the pairs float32
-    finds otherwise (`annotation.drift`; none of float32 itself).
+    before, after: under the annotator, and under the encoder that was trained on the pairs; None if
+        vectors are not stored (then no pairs are ranked either).
+    churn: adjusted Rand index to the clusters of the previous round.
+    new_share, gone_share: pairs that were added and removed since (`annotation.pairs.turnover`).
+    related_share: related sentences in a document, by the annotator's vectors (`related`).
+    drift: share of pairs that float32 finds differently; None for float32 (`annotation.drift`).
     """
 
     churn: float | None
@@ -93,23 +93,23 @@ def diagnostics(
     after: Embeddings | None,
     seed: int,
 ) -> Diagnostics:
-    """Look at `SAMPLE` of the round's pairs under both encoders.
+    """Return the diagnostics of `SAMPLE` of the round's pairs under both encoders.
 
     Args:
         corpus: Texts and documents.
-        pairs: What the annotation exported.
-        clusters: What it clustered.
-        previous: Clusters and pairs of the round before.
+        pairs: The exported pairs.
+        clusters: The clusters of the annotation.
+        previous: Clusters and pairs of the previous round.
         before: Sentence vectors of the annotator.
-        after: Sentence vectors of the encoder that learnt the pairs.
+        after: Sentence vectors of the encoder that was trained on the pairs.
         seed: Of the samples.
     """
     rng = np.random.default_rng(seed)
     rows = np.sort(rng.choice(len(pairs), min(SAMPLE, len(pairs)), replace=False))
     positive = pairs.take(rows)
     negative = pairs_across(corpus.spans_of, len(corpus), SAMPLE, np.random.default_rng(seed))
-    told = told_pairs(corpus, *positive, before) if before else []
-    ranked = distinct(sorted(told, key=lambda pair: -pair.cosine))
+    sampled = pairs_as_texts(corpus, *positive, before) if before else []
+    ranked = distinct(sorted(sampled, key=lambda pair: -pair.cosine))
     new, gone = turnover(corpus, pairs, previous[1]) if previous else (None, None)
     return Diagnostics(
         churn=churn(corpus, clusters, previous[0]) if previous else None,
@@ -118,21 +118,21 @@ def diagnostics(
         related_share=estimated(corpus, before, rng).share if before else None,
         before=similarities(before, positive, negative, seed) if before else None,
         after=similarities(after, positive, negative, seed) if after else None,
-        cosine=[pair.cosine for pair in told],
-        jaccard=[pair.jaccard for pair in told],
+        cosine=[pair.cosine for pair in sampled],
+        jaccard=[pair.jaccard for pair in sampled],
         best=ranked[:SHOWN],
-        worst=distinct(sorted(told, key=lambda pair: pair.cosine))[:SHOWN],
+        worst=distinct(sorted(sampled, key=lambda pair: pair.cosine))[:SHOWN],
     )
 
 
 def distinct(pairs: list[Pair]) -> list[Pair]:
-    """The first pair of every sentence: documents repeat each other, and a sentence its pairs."""
-    seen: set[str] = set()
+    """Return the first pair of every sentence; sentences and their pairs repeat in a corpus."""
+    shown: set[str] = set()
     kept: list[Pair] = []
     for pair in pairs:
-        if seen.isdisjoint((pair.left, pair.right)):
+        if shown.isdisjoint((pair.left, pair.right)):
             kept.append(pair)
-            seen.update((pair.left, pair.right))
+            shown.update((pair.left, pair.right))
     return kept
 
 
@@ -140,7 +140,7 @@ Ends = tuple[Int64[np.ndarray, " _"], Int64[np.ndarray, " _"]]
 
 
 def similarities(vectors: Embeddings, positive: Ends, negative: Ends, seed: int) -> Similarities:
-    """Histograms, alignment and shape of one encoder's sentence vectors."""
+    """Return histograms, alignment and shape of one encoder's sentence vectors."""
     near = directed(*(unit_rows(vectors, ends) for ends in positive))
     far = directed(*(unit_rows(vectors, ends) for ends in negative))
     some = np.random.default_rng(seed).choice(vectors.n, min(SAMPLE, vectors.n), replace=False)
@@ -153,13 +153,13 @@ def similarities(vectors: Embeddings, positive: Ends, negative: Ends, seed: int)
     )
 
 
-def told_pairs(
+def pairs_as_texts(
     corpus: TokenCorpus,
     i: Int64[np.ndarray, " pairs"],
     j: Int64[np.ndarray, " pairs"],
     vectors: Embeddings,
 ) -> list[Pair]:
-    """Sampled pairs with their cosine under the annotator and word overlap."""
+    """Return pairs as texts, with their cosine under the annotator and their word overlap."""
     cosine = (unit_rows(vectors, i) * unit_rows(vectors, j)).sum(axis=1)
     texts = zip(corpus.texts(i), corpus.texts(j), cosine.tolist(), strict=True)
     return [
@@ -172,38 +172,42 @@ def unit_rows(vectors: Embeddings, rows: Int64[np.ndarray, " n"]) -> Float32[np.
     return directions(vectors.rows(rows))
 
 
-def write_diagnostics(found: Diagnostics, folder: Path) -> None:
-    (folder / "diagnostics.json").write_text(found.model_dump_json(), encoding="utf-8")
+def write_diagnostics(result: Diagnostics, folder: Path) -> None:
+    (folder / "diagnostics.json").write_text(result.model_dump_json(), encoding="utf-8")
 
 
 def read_diagnostics(folder: Path) -> Diagnostics:
-    """What `write_diagnostics` wrote."""
+    """Read what `write_diagnostics` wrote."""
     return Diagnostics.model_validate_json((folder / "diagnostics.json").read_text("utf-8"))
 
 
-def annotation_numbers(pairs: Path, found: Diagnostics) -> dict[str, int | float]:
-    """What a round tells of its annotation, one number a name; what nobody measured is left out.
+def annotation_numbers(pairs: Path, result: Diagnostics) -> dict[str, int | float]:
+    """Return the numbers of a round's annotation by name, without the missing ones.
 
-    `pairs` is the folder of `write_pairs`. Alignment and shape are those of the trained encoder.
+    Alignment and shape are the trained encoder's.
+
+    Args:
+        pairs: A folder that `write_pairs` filled.
+        result: The diagnostics of the round.
     """
     report = read_report(pairs)
     sizes = {int(size): count for size, count in report["cluster_sizes"].items()}
     sentences = sum(size * count for size, count in sizes.items())
-    taught = report["documents"] - report["held_out_documents"]
-    told = {name: report[name] for name in COUNTED} | {
+    training_documents = report["documents"] - report["held_out_documents"]
+    numbers = {name: report[name] for name in COUNTED} | {
         "cluster_size_mean": sentences / sum(sizes.values()),
         "cluster_size_largest": max(sizes),
-        "giving_share": report["giving_documents"] / taught,
-        "churn": found.churn,
-        "new_share": found.new_share,
-        "gone_share": found.gone_share,
-        "related_share": found.related_share,
-        "drift": found.drift,
+        "giving_share": report["giving_documents"] / training_documents,
+        "churn": result.churn,
+        "new_share": result.new_share,
+        "gone_share": result.gone_share,
+        "related_share": result.related_share,
+        "drift": result.drift,
     }
-    if found.after:
-        told |= {
-            "alignment": found.after.alignment,
-            "uniformity": found.after.shape.uniformity,
-            "effective_rank": found.after.shape.effective_rank,
+    if result.after:
+        numbers |= {
+            "alignment": result.after.alignment,
+            "uniformity": result.after.shape.uniformity,
+            "effective_rank": result.after.shape.effective_rank,
         }
-    return {name: value for name, value in told.items() if value is not None}
+    return {name: value for name, value in numbers.items() if value is not None}

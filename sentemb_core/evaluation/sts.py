@@ -1,9 +1,8 @@
-"""Semantic textual similarity: does the cosine order pairs of sentences as people do?
+"""Semantic textual similarity: Spearman's correlation of cosines with people's scores of pairs.
 
-Spearman's correlation of cosine and gold score, without a regressor, as SimCSE's fork of SentEval
-has it. A set may have subsets. SimCSE and the papers after it report `all`, one correlation over
-all pairs; SentEval itself reports `mean` and `wmean` over the subsets, and the three lie up to two
-points apart.
+Without a regressor, as in SimCSE's fork of SentEval. A set may have subsets. SimCSE and later
+papers report `all`, one correlation over all pairs. SentEval itself reports `mean` and `wmean` over
+the subsets. The three differ by up to two points.
 """
 
 from collections.abc import Sequence
@@ -26,7 +25,7 @@ from sentemb_core.evaluation.vectors import encode_texts
 
 @dataclass(frozen=True)
 class StsPairs:
-    """Pairs of sentences with a score of people, each in a subset of its set."""
+    """Pairs of sentences, each with a gold score and the subset that it belongs to."""
 
     first: list[str]
     second: list[str]
@@ -41,8 +40,8 @@ class StsPairs:
 class StsScores:
     """Spearman correlations, -1 to 1 (tables print them times 100).
 
-    all: over the pairs of all subsets together; the number of the papers.
-    mean, wmean: of the subsets' correlations, plain and weighted by their pairs.
+    all: over the pairs of all subsets together; papers report it.
+    mean, wmean: means of the subsets' correlations, plain and weighted by their pairs.
     """
 
     all: float
@@ -53,39 +52,39 @@ class StsScores:
 
 
 def read_sts(*paths: Path) -> StsPairs:
-    """Pairs of Parquet files with the columns sentence1, sentence2, score and perhaps subset.
+    """Read Parquet files with the columns sentence1, sentence2, score and optionally subset.
 
-    Sentences should be in SentEval's form, tokenised and lowercased, to compare with published
-    numbers: on the text as it was written MiniLM has 0.01 more on STS14. Pairs without a score, or
-    with NaN, are left out, as SentEval does. Without a column `subset` a file is one.
+    To compare with published numbers, sentences should be tokenised and lowercased as in SentEval:
+    on the original text MiniLM has 0.01 more on STS14. Pairs without a score, or with NaN, are left
+    out, as in SentEval. Without a column `subset` each file is a subset.
 
     Args:
-        paths: Several make one set: SICK-R is its test file, or all three.
+        paths: Several files make one set: SICK-R is its test file, or all three.
 
     Raises:
-        UnreadableSourceError: A file is not there or not Parquet.
-        MissingColumnError: A column is not in a file.
-        BadDataError: A score is no number or infinite, a scored pair lacks a sentence, or fewer
+        UnreadableSourceError: a file does not exist or is no Parquet.
+        MissingColumnError: a file lacks a column.
+        BadDataError: a score is no number or infinite, a scored pair lacks a sentence, or fewer
             than two pairs are left.
-        ConstantScoresError: E503, all scores are alike.
+        ConstantScoresError: E503, all scores are equal.
     """
     rows = [row for path in paths for row in _rows(path)]
     if len(rows) < 2:
         raise BadDataError(
-            f"A correlation needs two scored pairs at least; {len(rows)} found in "
-            f"{', '.join(map(str, paths))}: check the column score."
+            f"A correlation needs two scored pairs; found {len(rows)} in "
+            f"{', '.join(map(str, paths))}. Check the column score."
         )
     first, second, gold, subset = (list(column) for column in zip(*rows, strict=True))
     if len({*gold}) == 1:
         raise ConstantScoresError(
-            f"A correlation needs scores that differ; all {len(gold)} are {gold[0]} in "
-            f"{', '.join(map(str, paths))}: check the column score."
+            f"A correlation needs different scores; all {len(gold)} are {gold[0]} in "
+            f"{', '.join(map(str, paths))}. Check the column score."
         )
     return StsPairs(first, second, np.array(gold, np.float64), subset)
 
 
 def sts_result(name: str, pairs: StsPairs, similarity: Float64[np.ndarray, " pairs"]) -> TaskResult:
-    """Spearman `all`, with `mean` and `wmean` beside it; the units are pairs: similarity, gold."""
+    """Return Spearman `all`, `mean` and `wmean`; the units are similarity and gold of each pair."""
     scores = sts_scores(similarity, pairs)
     return TaskResult(
         task=name,
@@ -97,16 +96,16 @@ def sts_result(name: str, pairs: StsPairs, similarity: Float64[np.ndarray, " pai
 
 
 def similarities(encoder: Encoder, pairs: StsPairs) -> Float64[np.ndarray, " pairs"]:
-    """The encoder's cosine of each pair, whatever its own similarity.
+    """Return the encoder's cosine of each pair, also if its own similarity is another.
 
-    Sentences are cut at `encoder.max_length`: published numbers let it be the model's own limit.
+    Sentences are cut at `encoder.max_length`; for published numbers it is the model's own limit.
     """
     vectors = encode_texts(encoder, [*pairs.first, *pairs.second], "pairs of sentences")
     return cosines(vectors[: len(pairs)], vectors[len(pairs) :])
 
 
 def random_similarities(pairs: StsPairs, seed: int) -> Float64[np.ndarray, " pairs"]:
-    """The cosine of each pair where every distinct text has a random direction."""
+    """Return the cosine of each pair if every distinct text has a random direction."""
     first, second = (
         random_vectors(text_hashes(texts), DIM, seed) for texts in (pairs.first, pairs.second)
     )
@@ -114,7 +113,7 @@ def random_similarities(pairs: StsPairs, seed: int) -> Float64[np.ndarray, " pai
 
 
 def sts_scores(similarity: Float64[np.ndarray, " pairs"], pairs: StsPairs) -> StsScores:
-    """Correlations of these similarities with the gold scores."""
+    """Return the correlations of these similarities with the gold scores."""
     subset = np.array(pairs.subset)
     names, counts = np.unique(subset, return_counts=True)
     single = np.array([spearman(similarity[subset == n], pairs.gold[subset == n]) for n in names])
@@ -130,20 +129,19 @@ def sts_scores(similarity: Float64[np.ndarray, " pairs"], pairs: StsPairs) -> St
 def cosines(
     first: Float32[np.ndarray, "pairs dim"], second: Float32[np.ndarray, "pairs dim"]
 ) -> Float64[np.ndarray, " pairs"]:
-    """Cosine of each pair of rows; 0 where one of them is zero, as in SentEval.
+    """Return the cosine of each pair of rows; 0 if one row is zero, as in SentEval.
 
-    Six decimals, for the vectors' float32 holds no more: equal sentences have equal cosines.
+    Rounded to six decimals, the precision of float32, so equal sentences have equal cosines.
     """
     products = np.einsum("pd,pd->p", first, second, dtype=np.float64)
     lengths = np.linalg.norm(first.astype(np.float64), axis=1) * np.linalg.norm(
         second.astype(np.float64), axis=1
     )
-    found = np.divide(products, lengths, out=np.zeros(len(products)), where=lengths > 0)
-    return found.round(6)
+    return np.divide(products, lengths, out=np.zeros(len(products)), where=lengths > 0).round(6)
 
 
 def spearman(first: Float64[np.ndarray, " n"], second: Float64[np.ndarray, " n"]) -> float:
-    """Pearson's correlation of mean ranks; 0 where one side does not vary and orders nothing."""
+    """Return Pearson's correlation of mean ranks; 0 if one side is constant."""
     ranks = np.stack([rankdata(first), rankdata(second)])
     ranks -= ranks.mean(axis=1, keepdims=True)
     product, lengths = ranks[0] @ ranks[1], np.linalg.norm(ranks, axis=1).prod()
@@ -151,15 +149,15 @@ def spearman(first: Float64[np.ndarray, " n"], second: Float64[np.ndarray, " n"]
 
 
 def _rows(path: Path) -> Sequence[tuple[str, str, float, str]]:
-    """Both sentences, score and subset of every pair that has a score."""
+    """Return both sentences, score and subset of every scored pair."""
     wanted = ("sentence1", "sentence2", "score")
     table = table_of(path, "A set of pairs", wanted)
     if not _is_number(table.schema.field("score").type):
         raise BadDataError(
             f"A score is a number; the column score of {path} holds "
-            f"{table.schema.field('score').type}: write it as float, without a score as null."
+            f"{table.schema.field('score').type}. Write it as float, and a missing score as null."
         )
-    score = np.array(table["score"].cast("float64").to_pylist(), np.float64)  # without one: NaN
+    score = np.array(table["score"].cast("float64").to_pylist(), np.float64)  # null becomes NaN
     scored = np.flatnonzero(~np.isnan(score))
     infinite = scored[np.isinf(score[scored])]
     refuse_rows(path, "score", "a finite number, or none,", infinite.tolist())

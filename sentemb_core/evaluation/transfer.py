@@ -1,16 +1,16 @@
-"""Transfer: what a linear probe reads from frozen vectors (SentEval; Conneau and Kiela 2018).
+"""Transfer: linear probes on frozen vectors (SentEval; Conneau and Kiela 2018).
 
-What is split decides the protocol, as in SentEval: nothing (MR, CR), nested folds; train and test
-(MRPC), folds of the train part; train, dev and test (SST2, SICK-E, probing), the dev part. Scores
-instead of classes (SICK-R, STS-B) are regressed. `probes` has the search for the penalty and what
-it does otherwise than SentEval; here three things differ:
-- Vectors are what the encoder gives (length 1 for cosine; the papers probe them before that),
-  divided by one number, so that their mean squared distance from their mean is 1. SentEval does
-  not, and its fixed values of C then hold short vectors back: a random static table with vectors
-  of length 0.2 has 0.69 on CR as they are and 0.71 divided, MiniLM 0.83 both ways (5 folds). No
+The parts of a set decide the protocol, as in SentEval: without parts (MR, CR) nested folds; with
+train and test (MRPC) folds of the train part; with train, dev and test (SST2, SICK-E, probing) the
+dev part. Scores instead of classes (SICK-R, STS-B) are regressed. `probes` chooses the penalty and
+lists its own differences from SentEval. Here three things differ:
+- Vectors are the encoder's output (length 1 for cosine; the papers probe them before that), divided
+  by one number so that their mean squared distance from their mean is 1. SentEval does not divide,
+  and its fixed values of C then penalise short vectors too much: on CR (5 folds) a random static
+  table with vectors of length 0.2 has 0.69 as it is and 0.71 divided, MiniLM 0.83 both ways. No
   coordinate is standardised on its own.
 - Accuracy is over all test examples; SentEval averages its folds, which differ by one example.
-- SNLI is probed as SICK-E is; SentEval puts u and v themselves beside |u - v| and u * v.
+- SNLI is probed as SICK-E is; SentEval adds u and v themselves to |u - v| and u * v.
 """
 
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ from sentemb_core.evaluation.vectors import Embed, encode_texts
 Gold = Literal["classes", "scores"]
 
 LEAST_SPREAD = 1e-4
-"""Against the vectors' own length: what lies below is rounding, and is not enlarged to a signal."""
+"""Least spread relative to the vectors' length; a smaller spread is rounding, not a signal."""
 
 
 @dataclass(frozen=True)
@@ -47,14 +47,14 @@ class TransferTask:
 
     Attributes:
         name: As in the suite.
-        first: Of every example the text, or the first of two.
+        first: The text of every example, or the first of two.
         gold: The classes, counted from 0, or the scores.
-        second: The second texts; none where an example is one text.
-        split: train, dev or test of every example; none where folds are drawn.
-        kind: What `gold` is.
+        second: The second texts; None if an example is one text.
+        split: train, dev or test for every example; None if folds are drawn.
+        kind: Whether `gold` has classes or scores.
 
     Raises:
-        BadDataError: Other parts than none, train and test, or all three (scores want all three).
+        BadDataError: the parts are not none, train and test, or all three (scores need all three).
     """
 
     name: str
@@ -73,7 +73,7 @@ class TransferTask:
             raise BadDataError(
                 f"A transfer task of {self.kind} has the parts "
                 f"{' or '.join(', '.join(sorted(k)) or 'none' for k in known)}; {self.name} has "
-                f"{', '.join(sorted(parts)) or 'none'}: check which part each example names."
+                f"{', '.join(sorted(parts)) or 'none'}. Check the part of each example."
             )
 
     def __len__(self) -> int:
@@ -81,22 +81,25 @@ class TransferTask:
 
 
 def transfer_result(encoder: Encoder, task: TransferTask) -> TaskResult:
-    """How well a linear probe of the encoder's frozen vectors does.
+    """Return the scores of a linear probe on the encoder's frozen vectors.
 
-    Of classes the main measure is `accuracy`, a unit a test example: whether it was right. Of
-    scores it is `spearman`, a unit a test pair: prediction and gold. Beside it stand `dev`, the
-    accuracy (of scores, Pearson's correlation) where the penalty was picked; `majority`, the share
-    of the largest class of the test part; of two classes `f1`, of the second; of scores `pearson`.
+    For classes the main measure is `accuracy`; a unit is a test example, right or wrong. For scores
+    it is `spearman`; a unit is a test pair with prediction and gold. Further measures:
 
-    Texts are cut at `encoder.max_length`: long reviews want an encoder loaded with a long one.
+    - `dev`: accuracy (or Pearson's correlation) on the data that chose the penalty.
+    - `majority`: the share of the largest class of the test part.
+    - `f1`: of the second of two classes.
+    - `pearson`: for scores.
+
+    Texts are cut at `encoder.max_length`; for long reviews load the encoder with a larger one.
 
     Args:
-        encoder: Its weights stay as they are.
+        encoder: Its weights do not change.
         task: As `transfer_files` reads it.
 
     Raises:
-        BadDataError: A class has too few examples for the folds, or none to train on.
-        BadEmbeddingError: As `encode`.
+        BadDataError: a class has too few examples for the folds, or none to train on.
+        BadEmbeddingError: as `encode`.
         UsageError: scikit-learn is not installed.
     """
     what = f"texts of {task.name}"
@@ -107,29 +110,33 @@ def transfer_result(encoder: Encoder, task: TransferTask) -> TaskResult:
 def probe_result(
     features: Float32[np.ndarray, "n width"], task: TransferTask, folds: int = FOLDS
 ) -> TaskResult:
-    """`transfer_result` from one row of features an example.
+    """Return `transfer_result` from one row of features an example.
 
-    `folds` are those of tasks without a dev part; 5 is SentEval's quick mode.
+    `folds` applies to tasks without a dev part; 5 is SentEval's quick mode.
     """
-    found = _predictions(features, task, folds)
-    gold = task.gold[found.rows]
+    predictions = _predictions(features, task, folds)
+    gold = task.gold[predictions.rows]
     if task.kind == "scores":
         measures = {
-            "spearman": spearman(found.values, gold),
-            "pearson": pearson(found.values, gold),
-            "dev": found.dev,
+            "spearman": spearman(predictions.values, gold),
+            "pearson": pearson(predictions.values, gold),
+            "dev": predictions.dev,
         }
-        units = np.stack([found.values, gold], axis=1)
+        units = np.stack([predictions.values, gold], axis=1)
         return TaskResult(task.name, "spearman", measures, units, "spearman")
-    right = (found.values == gold).astype(np.float64)
-    measures = {"accuracy": float(right.mean()), "dev": found.dev, "majority": _majority(gold)}
+    right = (predictions.values == gold).astype(np.float64)
+    measures = {
+        "accuracy": float(right.mean()),
+        "dev": predictions.dev,
+        "majority": _majority(gold),
+    }
     if task.gold.max() == 1:
-        measures["f1"] = f1(found.values == 1, gold == 1)
+        measures["f1"] = f1(predictions.values == 1, gold == 1)
     return TaskResult(task.name, "accuracy", measures, right[:, None])
 
 
 def task_features(embed: Embed, task: TransferTask) -> Float32[np.ndarray, "n width"]:
-    """An example's vector, or of two vectors u and v [|u - v|, u * v], at unit spread."""
+    """Return each example's vector, or [|u - v|, u * v] of its two, at unit spread."""
     if task.second is None:
         return at_unit_spread(embed([*task.first]))
     both = at_unit_spread(embed([*task.first, *task.second]))
@@ -138,9 +145,9 @@ def task_features(embed: Embed, task: TransferTask) -> Float32[np.ndarray, "n wi
 
 
 def at_unit_spread(vectors: Float32[np.ndarray, "n dim"]) -> Float32[np.ndarray, "n dim"]:
-    """Divided by the root of their mean squared distance from their mean.
+    """Return the vectors divided by the root of their mean squared distance from their mean.
 
-    One number from all examples and no label: vectors that are all alike stay so.
+    The divisor is one number from all examples, without labels. Equal vectors stay equal.
     """
     spread = float(np.sqrt(vectors.var(axis=0, dtype=np.float64).sum()))
     length = float(np.sqrt(np.square(vectors, dtype=np.float64).sum(axis=1).mean()))
@@ -148,10 +155,10 @@ def at_unit_spread(vectors: Float32[np.ndarray, "n dim"]) -> Float32[np.ndarray,
     return vectors / np.float32(divisor) if divisor > 0 else vectors
 
 
-def f1(found: Bool[np.ndarray, " n"], gold: Bool[np.ndarray, " n"]) -> float:
-    """Harmonic mean of precision and recall of what is True; 0 where nothing is found right."""
-    together = int((found & gold).sum())
-    return 2 * together / max(1, int(found.sum()) + int(gold.sum()))
+def f1(predicted: Bool[np.ndarray, " n"], gold: Bool[np.ndarray, " n"]) -> float:
+    """Return the harmonic mean of precision and recall; 0 without a true positive."""
+    true_positives = int((predicted & gold).sum())
+    return 2 * true_positives / max(1, int(predicted.sum()) + int(gold.sum()))
 
 
 def _predictions(

@@ -40,21 +40,21 @@ def read_labelled(
     pairs: bool = False,
     no_class: Collection[object] = (),
 ) -> TransferTask:
-    """Classes of Parquet files with the columns text, or sentence1 and sentence2, and `target`.
+    """Read Parquet files with the columns text, or sentence1 and sentence2, and `target`.
 
     Args:
         name: Of the task.
-        paths: One file; a column split names each row's part, and without one folds are drawn. Or
-            three, then they are train, dev and test.
-        target: The column with the classes, whole numbers or words; in ascending order they are
-            counted from 0.
-        pairs: Whether an example must be two texts: one of them alone would be another task.
-        no_class: Values of `target` of examples that have none, which are left out and told.
+        paths: One file, whose column split names each row's part (without it folds are drawn), or
+            three files: train, dev and test.
+        target: The column with the classes, numbers or words; they are numbered in ascending order
+            from 0.
+        pairs: Whether an example must have two texts; one of them alone would be another task.
+        no_class: Values of `target` without a class; these examples are left out.
 
     Raises:
-        UnreadableSourceError: A file is not there or not Parquet.
-        MissingColumnError: A column is not in a file.
-        BadDataError: A file has no row or a row without a value; other parts than a task has.
+        UnreadableSourceError: a file does not exist or is no Parquet.
+        MissingColumnError: a file lacks a column.
+        BadDataError: a file has no row, a row lacks a value, or the parts are wrong.
     """
     tables = [table_of(path, WHAT) for path in paths]
     pair = pairs or "sentence1" in tables[0].column_names
@@ -62,33 +62,34 @@ def read_labelled(
     columns, parts = _joined(paths, tables, (*sides, target)), _parts(paths, tables)
     kept = [row for row, value in enumerate(columns[-1]) if value not in no_class]
     if left := len(columns[-1]) - len(kept):
-        log.warning("%s: %d examples without a class are left out", name, left)
+        log.warning("%s: examples left out without a class: %d", name, left)
     first, *others, label = ([column[row] for row in kept] for column in columns)
     split = [parts[row] for row in kept] if parts else None
     return TransferTask(name, first, _numbered(label), others[0] if pair else None, split)
 
 
 def read_phrases(name: str, sentences: Path, phrases: Path) -> TransferTask:
-    """SST-2 as SentEval has it: the dev and test sentences, trained on phrases.
+    """Read SST-2 as in SentEval: dev and test are sentences, train are phrases.
 
     Raises:
-        BadDataError: As `read_labelled`.
+        BadDataError: as `read_labelled`.
     """
-    told, more = read_labelled(name, sentences), read_labelled(name, phrases)
-    kept = [row for row, part in enumerate(told.split or ()) if part != "train"]
+    whole, train = read_labelled(name, sentences), read_labelled(name, phrases)
+    split = whole.split or ()
+    kept = [row for row, part in enumerate(split) if part != "train"]
     return TransferTask(
         name,
-        [*more.first, *(told.first[row] for row in kept)],
-        np.concatenate([more.gold, told.gold[kept]]),
-        split=["train"] * len(more) + [(told.split or ())[row] for row in kept],
+        [*train.first, *(whole.first[row] for row in kept)],
+        np.concatenate([train.gold, whole.gold[kept]]),
+        split=["train"] * len(train) + [split[row] for row in kept],
     )
 
 
 def read_relatedness(name: str, train: Path, dev: Path, test: Path) -> TransferTask:
-    """Scores of pairs of sentences, as `read_sts` reads them.
+    """Read scored pairs of sentences, as `read_sts` does.
 
     Raises:
-        BadDataError: As `read_sts`.
+        BadDataError: as `read_sts`.
     """
     parts = {"train": read_sts(train), "dev": read_sts(dev), "test": read_sts(test)}
     return TransferTask(
@@ -102,25 +103,25 @@ def read_relatedness(name: str, train: Path, dev: Path, test: Path) -> TransferT
 
 
 def read_reviews(name: str, path: Path, domain: str | None = None) -> TransferTask:
-    """Reviews of a Parquet file with the columns sentences and label, whole; folds are drawn.
+    """Read whole reviews of a Parquet file with the columns sentences and label; folds are drawn.
 
-    A column split is not heeded: at 2,000 reviews of a domain folds say more than one test part.
+    A column split is ignored: with 2,000 reviews a domain, folds are the more precise estimate.
 
     Args:
         name: Of the task.
         path: The file.
-        domain: Only the reviews with this value of the column domain.
+        domain: Only reviews with this value of the column domain.
 
     Raises:
-        BadDataError: As `read_labelled`; no review is of this domain, one has no sentence, or
-            they are text.
+        BadDataError: as `read_labelled`; no review of the domain, a review without a sentence, or
+            text instead of lists.
     """
     columns = ("sentences", "label") if domain is None else ("sentences", "label", "domain")
     rows = list(zip(*_joined([path], [table_of(path, WHAT)], columns), strict=True))
     kept = [row for row in rows if domain is None or row[2] == domain]
     if any(isinstance(row[0], str) for row in rows):
         raise BadDataError(
-            f"Reviews are lists of sentences; the column sentences of {path} holds text: split it "
+            f"Reviews are lists of sentences; the column sentences of {path} holds text. Split it "
             "into a list for each review."
         )
     refuse_rows(
@@ -128,22 +129,22 @@ def read_reviews(name: str, path: Path, domain: str | None = None) -> TransferTa
     )
     if not kept or not all(row[0] for row in kept):
         raise BadDataError(
-            f"Reviews have sentences; {path} has {len(kept)} of the domain {domain}, and "
-            f"{sum(not row[0] for row in kept)} without a sentence: check the file."
+            f"A review needs a sentence; {path} has {len(kept)} reviews of the domain {domain}, "
+            f"{sum(not row[0] for row in kept)} of them without a sentence. Check the file."
         )
     texts = [" ".join(row[0]) for row in kept]
     return TransferTask(name, texts, _numbered([row[1] for row in kept]))
 
 
 def read_probing(name: str, path: Path) -> TransferTask:
-    """One of SentEval's probing files: lines of part (tr, va, te), class and text, with tabs.
+    """Read a probing file of SentEval: lines of part (tr, va, te), class and text, with tabs.
 
     Raises:
-        UnreadableSourceError: The file is not there or not UTF-8.
-        BadDataError: A line has another form, or a part is absent.
+        UnreadableSourceError: the file does not exist or is not UTF-8.
+        BadDataError: a line has another form, or a part is missing.
     """
     try:
-        lines = path.read_text("utf-8").split("\n")  # a text may hold what else ends a line
+        lines = path.read_text("utf-8").split("\n")  # a text may contain other line ends
     except (OSError, UnicodeDecodeError) as error:
         raise UnreadableSourceError(
             f"A probing task is a text file in UTF-8; {path} cannot be read as one: {error}"
@@ -152,17 +153,17 @@ def read_probing(name: str, path: Path) -> TransferTask:
     bad = [row for row in rows if len(row) != 3 or row[0] not in PROBING_PARTS]
     if not rows:
         raise BadDataError(
-            f"A probing file has a line an example; {path} is empty: fetch it again."
+            f"A probing file has one line an example; {path} is empty. Fetch it again."
         )
     if bad:
         raise BadDataError(
             f"A probing line is tr, va or te, a class and a text, with tabs between; {len(bad)} of "
-            f"{len(rows)} lines of {path} are not, first {bad[0]}."
+            f"{len(rows)} lines of {path} are not, first {bad[0]}. Fetch it again."
         )
     if absent := PROBING_PARTS.keys() - {row[0] for row in rows}:
         raise BadDataError(
-            f"A probing file has lines of tr, va and te; {path} has none of "
-            f"{' and '.join(sorted(absent))}: fetch it again."
+            f"A probing file has lines of tr, va and te; {path} lacks "
+            f"{' and '.join(sorted(absent))}. Fetch it again."
         )
     split, label, texts = (list(column) for column in zip(*rows, strict=True))
     parts = [PROBING_PARTS[part] for part in split]
@@ -170,11 +171,11 @@ def read_probing(name: str, path: Path) -> TransferTask:
 
 
 def _joined(paths: Sequence[Path], tables: Sequence[Any], wanted: Sequence[str]) -> list[list[Any]]:
-    """These columns, the files one after the other."""
+    """Return these columns of all files, concatenated."""
     for path, table in zip(paths, tables, strict=True):
         require_columns(table, path, WHAT, wanted)
         if not len(table):
-            raise BadDataError(f"A transfer task has examples; {path} has no row: fetch it again.")
+            raise BadDataError(f"A task needs examples; {path} has no row. Fetch it again.")
         require_texts(table, path, [name for name in TEXTS if name in wanted])
         for name in wanted:
             refuse_rows(path, name, "a value", _empty(table[name]))
@@ -182,7 +183,7 @@ def _joined(paths: Sequence[Path], tables: Sequence[Any], wanted: Sequence[str])
 
 
 def _empty(column: Any) -> list[int]:
-    """Rows whose cell is null, or not a number."""
+    """Return the rows with null or NaN."""
     arrow: Any = pc
     empty = arrow.is_null(column, nan_is_null=True).to_pylist()
     return [row for row, without in enumerate(empty) if without]
@@ -203,8 +204,7 @@ def _numbered(label: Sequence[Any]) -> Float64[np.ndarray, " n"]:
 
 
 UNDECIDED = ("-", -1)
-"""Of SNLI's pairs on which its annotators did not agree, in its own release and on the hub: no
-class, as in SentEval."""
+"""SNLI's labels of pairs without agreement of the annotators: no class, as in SentEval."""
 
 READERS: Mapping[str, Callable[..., TransferTask]] = {
     "mrpc": partial(read_labelled, pairs=True),
@@ -217,11 +217,11 @@ READERS: Mapping[str, Callable[..., TransferTask]] = {
     **{f"blitzer_{domain}": partial(read_reviews, domain=domain) for domain in DOMAINS},
     "probing": read_probing,
 }
-"""By source; every other one is a file of classes."""
+"""Readers by source; every other source is a file of classes."""
 
 
 def read_probe(task: ProbeTask, folder: Path) -> TransferTask:
-    """The examples of the task's files.
+    """Read a transfer task of the suite.
 
     Raises:
         BadDataError: as the reader of the set.

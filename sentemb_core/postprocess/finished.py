@@ -1,7 +1,7 @@
-"""A finished encoder, post-processed: an encoder again, that is saved and compared like any other.
+"""An encoder with a fitted map behind it: again an encoder, saved and compared like any other.
 
-Vectors to fit on are pooled and not normalised (`encoder.batching.pooled_vectors`). The similarity
-stays what it was: the papers compare by cosine.
+The map is fitted on pooled vectors before normalisation (`encoder.batching.pooled_vectors`). The
+similarity stays the encoder's own; the papers use cosine.
 """
 
 from collections.abc import Callable
@@ -28,19 +28,19 @@ def whitened(
     keep: int | None = None,
     power: float = 1.0,
 ) -> Encoder:
-    """BERT-whitening: one more layer, or for a static table whitened rows.
+    """Return the encoder with BERT-whitening: one more layer, or whitened rows of a static table.
 
-    A row of zeros stays one: a text without a known word stays zero (`encoder.word_vectors`).
+    A row of zeros stays zero, and so does a text without a known word (`encoder.word_vectors`).
 
     Args:
-        encoder: Shares its transformer and its tokenizer with the one that comes out.
-        vectors: Of its own texts, pooled.
-        keep: Dimensions that stay; none: all in which the vectors vary.
-        power: 1 whitens, `whitening.SOFT` stops half way.
+        encoder: The result shares its transformer and its tokenizer.
+        vectors: Pooled vectors of its own texts.
+        keep: Dimensions to keep. Default: all in which the vectors vary.
+        power: 1 whitens, `whitening.SOFT` halfway.
 
     Raises:
-        UsageError: `keep` lies outside 1..dim.
-        BadEmbeddingError: The vectors vary in fewer directions than it keeps, or are not finite.
+        UsageError: `keep` is not in 1..dim.
+        BadEmbeddingError: the vectors vary in fewer directions than it keeps, or are not finite.
     """
     whitening = fitted_whitening(vectors, keep, power)
     if isinstance(encoder.backbone, StaticTable) and encoder.layers is None:
@@ -54,20 +54,21 @@ def flowed(
     seed: int,
     progress: Callable[[int], None] | None = None,
 ) -> Encoder:
-    """BERT-flow in the paper's shape, as 45 layers: 45 MB at 384 dimensions, 175 MB at 768.
+    """Return the encoder with BERT-flow in the paper's shape, as 45 layers.
 
-    A text without a known word has the latent vector of zero, as no layer knows what it was of.
+    The layers have 45 MB at 384 dimensions and 175 MB at 768. A text without a known word has the
+    latent vector of zero.
 
     Args:
-        encoder: Shares its backbone and its tokenizer with the one that comes out.
-        vectors: Of its own texts, pooled.
+        encoder: The result shares its backbone and its tokenizer.
+        vectors: Pooled vectors of its own texts.
         seed: Of the flow.
-        progress: Called with how many vectors were learnt from, at the end all.
+        progress: Called with the number of processed vectors.
 
     Raises:
-        UsageError: Fewer than 8 dimensions.
-        BadEmbeddingError: A vector is not finite, or all are the same.
-        DivergedError: A likelihood that is not finite.
+        UsageError: fewer than 8 dimensions.
+        BadEmbeddingError: a vector is not finite, or all are equal.
+        DivergedError: a likelihood is not finite.
     """
     return _with_layers(encoder, *fitted_flow(vectors, seed, progress=progress).layers())
 
@@ -81,15 +82,15 @@ def behind_map(
     seed: int = 42,
     progress: Callable[[int], None] | None = None,
 ) -> Encoder:
-    """The encoder behind a map that is fitted on its vectors.
+    """Return the encoder with a map of this kind, fitted on its vectors.
 
     Args:
         encoder: As `whitened`, `flowed`.
-        vectors: The same.
-        kind: Which map.
-        keep: Of a whitening, soft or not.
-        seed: Of a flow.
-        progress: Of a flow; a whitening is one decomposition.
+        vectors: As `whitened`, `flowed`.
+        kind: The kind of map.
+        keep: For a whitening, soft or not.
+        seed: For a flow.
+        progress: For a flow; a whitening is one decomposition.
 
     Raises:
         UsageError, BadEmbeddingError, DivergedError: as `whitened`, `flowed`.

@@ -1,10 +1,10 @@
 """BERT-flow: an invertible network under which sentence vectors follow a standard normal.
 
-Glow on vectors (Kingma and Dhariwal 2018; Li et al. 2020): every step scales and shifts each
-coordinate (actnorm), permutes them, and adds to one half what a small network makes of the other
-(additive coupling, Dinh et al. 2015). A level has `depth` steps and the next level goes on with the
-first half of its coordinates; all others are already normal. Only the actnorms have a
-log-determinant: that of a permutation and of an additive coupling is 0.
+Glow on vectors (Kingma and Dhariwal 2018; Li et al. 2020). Every step scales and shifts each
+coordinate (actnorm), permutes the coordinates, and adds a small network's output for one half to
+the other half (additive coupling, Dinh et al. 2015). A level has `depth` steps; the next level
+continues with the first half of the coordinates. Only actnorms have a log-determinant: that of a
+permutation and of an additive coupling is 0.
 """
 
 import math
@@ -21,11 +21,11 @@ from sentemb_core.encoder.devices import threads
 from sentemb_core.errors import BadEmbeddingError, DivergedError, UsageError
 
 LEAST_DEVIATION = 1e-6
-"""Of the largest: below it a coordinate of float32 vectors shows nothing but rounding."""
+"""Least deviation relative to the largest; below it float32 vectors have only rounding."""
 
 
 class Step(nn.Module):
-    """Actnorm, permutation, additive coupling of `dim` coordinates; at first only a permutation."""
+    """Actnorm, permutation and additive coupling of `dim` coordinates."""
 
     def __init__(self, dim: int, width: int) -> None:
         super().__init__()
@@ -41,7 +41,7 @@ class Step(nn.Module):
         nn.init.zeros_(self.last.bias)
 
     def added(self, kept: Float[Tensor, "n kept"]) -> Float[Tensor, "n moved"]:
-        """What the coupling adds to the second half."""
+        """Return the coupling's addition to the second half."""
         return self.last(self.second(self.first(kept).relu()).relu())
 
     def forward(self, vectors: Float[Tensor, "n dim"]) -> Float[Tensor, "n dim"]:
@@ -72,9 +72,8 @@ class NormalizingFlow(nn.Module):
         super().__init__()
         if dim < 2**levels:
             raise UsageError(
-                f"A flow of {levels} levels halves its coordinates {levels} times: vectors of "
-                f"{dim} dimensions are too narrow, {2**levels} are needed. Take a whitening, or a "
-                "wider encoder."
+                f"A flow of {levels} levels needs {2**levels} dimensions; found {dim}. Use a "
+                "whitening, or a wider encoder."
             )
         self.dim = dim
         with torch.random.fork_rng(devices=[]):
@@ -84,51 +83,51 @@ class NormalizingFlow(nn.Module):
             )
 
     def forward(self, vectors: Float[Tensor, "n dim"]) -> Float[Tensor, "n dim"]:
-        """The latent vectors: what is compared in place of the vectors."""
+        """Return the latent vectors, which replace the vectors in comparisons."""
         for step in self._steps():
             vectors = torch.cat([step(vectors[:, : step.dim]), vectors[:, step.dim :]], dim=1)
         return vectors
 
     def inverse(self, latents: Float[Tensor, "n dim"]) -> Float[Tensor, "n dim"]:
-        """The vectors with these latents."""
+        """Return the vectors with these latent vectors."""
         for step in reversed(self._steps()):
             inner = step.inverse(latents[:, : step.dim])
             latents = torch.cat([inner, latents[:, step.dim :]], dim=1)
         return latents
 
     def log_determinant(self) -> Float[Tensor, ""]:
-        """Of the Jacobian, the same at every vector."""
+        """Return the log-determinant of the Jacobian, the same at every vector."""
         return torch.stack([step.log_scale.sum() for step in self._steps()]).sum()
 
     def negative_log_likelihood(self, vectors: Float[Tensor, "n dim"]) -> Float[Tensor, " n"]:
-        """-log p(u) = |z|^2 / 2 + dim / 2 log(2 pi) - log |dz / du|, in nats."""
+        """Return -log p(u) = |z|^2 / 2 + dim / 2 log(2 pi) - log |dz / du|, in nats."""
         squares = self(vectors).square().sum(dim=1)
         return squares / 2 + self.dim / 2 * math.log(2 * math.pi) - self.log_determinant()
 
     def layers(self) -> nn.Sequential:
-        """The same map as Linear and ReLU layers, which Dense modules can hold.
+        """Return the same map as Linear and ReLU layers, which Dense modules can store.
 
-        x = relu(x) - relu(-x) carries a step's coordinates past the coupling's hidden layers.
+        x = relu(x) - relu(-x) passes a step's coordinates through the hidden layers.
         """
         return nn.Sequential(
             *(layer for step in self._steps() for layer in _step_layers(step, self.dim))
         )
 
     def normalise_first(self, data: Float[Tensor, "n dim"]) -> None:
-        """Let the first actnorm give these vectors mean 0 and variance 1 (Glow, section 3.1).
+        """Set the first actnorm so that these vectors have mean 0 and variance 1 (Glow, 3.1).
 
-        As long as the couplings add nothing, the later actnorms then have nothing to do. What does
-        not vary (three of MiniLM's coordinates) is shifted alone.
+        As long as the couplings add nothing, the later actnorms stay the identity. Constant
+        coordinates (three of MiniLM's) are only shifted.
 
         Raises:
-            BadEmbeddingError: A vector is not finite, or all are the same.
+            BadEmbeddingError: a vector is not finite, or all are equal.
         """
         deviation, mean = torch.std_mean(data, dim=0)
         varies = deviation > deviation.max() * LEAST_DEVIATION
         if not torch.isfinite(deviation).all() or not varies.any():
             raise BadEmbeddingError(
-                f"A flow is fitted on finite vectors that differ, and these {len(data)} are not "
-                "such. Take more texts, or look for a training that diverged."
+                f"A flow needs finite vectors that differ; {len(data)} vectors do not. Take more "
+                "texts, or look for a training that diverged."
             )
         first = self._steps()[0]
         with torch.no_grad():
@@ -149,9 +148,9 @@ def fitted_flow(
     learning_rate: float = 1e-3,
     progress: Callable[[int], None] | None = None,
 ) -> NormalizingFlow:
-    """A flow of largest likelihood on these vectors, by Adam.
+    """Return a flow that maximises the likelihood of these vectors, trained with Adam.
 
-    Shape and defaults are those of the paper's code. One thread, so that one seed gives one flow.
+    Shape and defaults are those of the paper's code. One thread makes a seed reproducible.
 
     Args:
         vectors: Pooled, not normalised.
@@ -159,37 +158,37 @@ def fitted_flow(
         epochs: Passes over the vectors.
         batch_size: The last batch may be smaller.
         learning_rate: Constant.
-        progress: Called with how many vectors were learnt from, at the end `epochs` times all.
+        progress: Called with the number of processed vectors, over all epochs.
 
     Raises:
-        BadEmbeddingError: A vector is not finite, or all are the same.
-        DivergedError: A loss that is not finite.
+        BadEmbeddingError: a vector is not finite, or all are equal.
+        DivergedError: a loss is not finite.
     """
     flow = NormalizingFlow(vectors.shape[1], seed)
     data = torch.tensor(vectors)
     flow.normalise_first(data)
     order = torch.Generator().manual_seed(seed)
     adam = torch.optim.Adam(flow.parameters(), lr=learning_rate)
-    seen = 0
+    processed = 0
     for _ in range(epochs):
         for rows in torch.randperm(len(data), generator=order).split(batch_size):
             loss = flow.negative_log_likelihood(data[rows]).mean()
             if not torch.isfinite(loss):
                 raise DivergedError(
-                    f"A flow's likelihood must stay finite and became {loss.item()} at a "
-                    f"learning rate of {learning_rate:g}: take a whitening in its place."
+                    f"A flow's likelihood must be finite; found {loss.item()} at a learning "
+                    f"rate of {learning_rate:g}. Use a whitening instead."
                 )
             adam.zero_grad()
             loss.backward()
             adam.step()
-            seen += len(rows)
+            processed += len(rows)
             if progress:
-                progress(seen)
+                progress(processed)
     return flow.eval().requires_grad_(False)
 
 
 def _step_layers(step: Step, full: int) -> list[nn.Module]:
-    """A step on the first of `full` coordinates as Linear, ReLU, Linear, ReLU, Linear."""
+    """Return a step on the first coordinates of `full` as Linear, ReLU, Linear, ReLU, Linear."""
     dim, kept, width = step.dim, step.kept, step.first.out_features
     eye, still = torch.eye(full).to(step.shift), torch.zeros(full).to(step.shift)
     normal, offset = eye.clone(), still.clone()

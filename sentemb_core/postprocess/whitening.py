@@ -1,16 +1,15 @@
-"""BERT-whitening: the affine map after which a set of vectors has mean 0 and covariance 1.
+"""BERT-whitening: the affine map that gives a set of vectors mean 0 and covariance 1.
 
-y = (x - mean) W with W = U diag(1 / sqrt(lambda)), from the eigenvectors U and eigenvalues lambda
-of the covariance, largest first; its first k columns also reduce the dimension (Su et al. 2021,
-Algorithm 1). It is fitted on pooled vectors before they are normalised, and cosine compares what
-comes out.
+y = (x - mean) W with W = U diag(1 / sqrt(lambda)), from the eigenvectors U and the eigenvalues
+lambda of the covariance, largest first. Its first k columns also reduce the dimension (Su et al.
+2021, Algorithm 1). It is fitted on pooled vectors before normalisation; cosine compares the result.
 
-A soft one (ours) stops half way: y = (x - mean) U diag(lambda^(-1/4)), so that a direction's
-deviation becomes its own square root. What all texts have in common still counts less, and
-directions of little but noise are not blown up to the size of all others.
+A soft whitening (ours) stops halfway: y = (x - mean) U diag(lambda^(-1/4)), so a direction's
+deviation becomes its own square root. Directions that all texts share are damped, and directions
+with little more than noise are not enlarged to the size of the others.
 
-Products and eigenvectors are torch's, in float64 on one thread: on several their last digits
-change with the number of threads, which no key of a whitening knows.
+Products and eigenvectors are torch's, in float64 on one thread: on several threads their last
+digits depend on the number of threads, which is not part of a cache key.
 """
 
 from dataclasses import dataclass
@@ -25,15 +24,16 @@ from sentemb_core.encoder.devices import threads
 from sentemb_core.errors import BadEmbeddingError, UsageError
 
 LEAST_DEVIATION = 1e-6
-"""Of the largest: below it a direction of float32 vectors shows nothing but rounding (MiniLM's 381
-others have 1e-2 or more, and three 1e-9), which must not be blown up to variance 1."""
+"""Least deviation of a direction relative to the largest. Below it float32 vectors have only
+rounding, which must not be enlarged to variance 1 (three of MiniLM's directions have 1e-9, the
+other 381 at least 1e-2)."""
 
 SOFT = 0.5
-"""Of five powers the best in the mean over six corpora, above none on each of them; a whole
-whitening is above it on one and below none on two (MiniLM; docs/results, "Behind a map")."""
+"""The best of five powers in the mean over six corpora with MiniLM; it improves each of them. A
+full whitening is better on one, and worse than no map on two (docs/results)."""
 
 BLOCK = 65_536
-"""Vectors held in float64 at once: 400 MB at 768 dimensions."""
+"""Vectors in float64 at once: 400 MB at 768 dimensions."""
 
 
 @dataclass(frozen=True)
@@ -44,15 +44,15 @@ class Whitening:
     weights: Float64[np.ndarray, "dim kept"]
 
     def transformed(self, vectors: Float[np.ndarray, "n dim"]) -> Float64[np.ndarray, "n kept"]:
-        """The vectors, whitened.
+        """Return the whitened vectors.
 
-        A static table whitened row by row gives the whitened sentence vectors, for these are means
+        Whitening a static table row by row whitens the sentence vectors, because these are means
         of its rows and the map is affine.
         """
         return _product(vectors - self.mean, self.weights)
 
     def linear(self) -> nn.Linear:
-        """The same map as a layer in float32: a Dense module without activation."""
+        """Return the same map as a layer in float32: a Dense module without activation."""
         offset = -_product(self.mean, self.weights)
         return linear(*(torch.from_numpy(a.astype(np.float32)) for a in (self.weights.T, offset)))
 
@@ -60,18 +60,18 @@ class Whitening:
 def fitted_whitening(
     vectors: Float[np.ndarray, "n dim"], keep: int | None = None, power: float = 1.0
 ) -> Whitening:
-    """The whitening of these vectors.
+    """Return the whitening of these vectors.
 
     Args:
         vectors: Pooled, not normalised.
-        keep: Dimensions that stay, those of the largest variance (256 for a base and 384 for a
-            large BERT in the paper). None: all in which the vectors vary, 381 of MiniLM's 384.
-        power: Of its variance, by whose root each direction is divided: 1 in the paper, `SOFT`.
+        keep: Dimensions to keep, those of the largest variance (in the paper 256 for a base and 384
+            for a large BERT). Default: all in which the vectors vary, 381 of MiniLM's 384.
+        power: Each direction is divided by sqrt(variance ** power): 1 in the paper, or `SOFT`.
 
     Raises:
-        UsageError: `keep` lies outside 1..dim.
-        BadEmbeddingError: A vector is not finite, or they vary in fewer than `keep` directions, or
-            in none.
+        UsageError: `keep` is not in 1..dim.
+        BadEmbeddingError: a vector is not finite, or the vectors vary in fewer than `keep`
+            directions, or in none.
     """
     n, dim = vectors.shape
     if keep is not None and not 1 <= keep <= dim:
@@ -79,18 +79,18 @@ def fitted_whitening(
     mean = vectors.mean(axis=0, dtype=np.float64)
     if not np.isfinite(mean).all():
         raise BadEmbeddingError(
-            "A whitening is fitted on finite vectors, and some are not: look for a training that "
+            "A whitening needs finite vectors; some are not finite. Look for a training that "
             "diverged."
         )
     with threads(1):
-        found = torch.linalg.eigh(_covariance(vectors, mean))
-    values, directions = (np.flip(part.numpy(), axis=-1) for part in found)
+        decomposition = torch.linalg.eigh(_covariance(vectors, mean))
+    values, directions = (np.flip(part.numpy(), axis=-1) for part in decomposition)
     varying = int((values > values[0] * LEAST_DEVIATION**2).sum())
     kept = keep or max(varying, 1)
     if varying < kept:
         raise BadEmbeddingError(
-            f"A whitening keeps only directions in which the vectors vary: {n} vectors of {dim} "
-            f"dimensions vary in {varying}, {kept} were to be kept. Take more texts, or keep fewer."
+            f"A whitening keeps directions in which the vectors vary; {n} vectors of {dim} "
+            f"dimensions vary in {varying}, not {kept}. Take more texts, or keep fewer."
         )
     signs = np.sign(directions[np.abs(directions).argmax(axis=0), np.arange(dim)])
     return Whitening(mean, (directions * signs)[:, :kept] / values[:kept] ** (power / 2))

@@ -1,4 +1,4 @@
-"""BM25: the row that every encoder is read against.
+"""BM25: the baseline of every encoder.
 
 A text's score is the sum over the query's words of
 
@@ -6,10 +6,10 @@ A text's score is the sum over the query's words of
         * qtf * (k3 + 1) / (qtf + k3)
 
 with k1 = 1.2, b = .75 (Lucene's defaults) and k3 = 8 (Terrier's; Robertson and Walker 1999).
-The last factor is 1 for a word that is said once; a query that is a whole document says "the" a
-hundred times, and without it Recall@5 of blog titles falls from .72 to .58. Words are those of
+The last factor is 1 for a word that occurs once. A query that is a whole document repeats "the" a
+hundred times; without this factor Recall@5 of blog titles falls from .72 to .58. Words are those of
 words.py, lowercased; no stemming, one field; words in `stop_words` count neither as words nor as
-length. State all of this beside a number: BM25 rows differ by points for such details.
+length. Report all of this beside a number: such details change BM25 by points.
 """
 
 import logging
@@ -29,10 +29,10 @@ from sentemb_core.tokenize import words
 
 @contextmanager
 def without_jax() -> Generator[None]:
-    """Its import fails inside, unless it was imported before.
+    """Block the import of JAX inside the block, unless it is imported already.
 
-    bm25s begins JAX where it is installed, for a search that nothing here asks of it; on a GPU JAX
-    then takes three quarters of the memory (109 of 144 GB of an H200).
+    bm25s starts JAX if it is installed, for a search that is not used here. On a GPU, JAX then
+    takes three quarters of the memory (109 of 144 GB of an H200).
     """
     modules = cast("dict[str, Any]", sys.modules)
     if "jax" in modules:
@@ -54,30 +54,30 @@ logging.getLogger("bm25s").setLevel(logging.WARNING)  # bm25s sets itself to DEB
 K3 = 8.0
 
 ENGLISH = frozenset(STOPWORDS_EN_PLUS)
-"""179 words that say nothing of a topic (NLTK's list).
+"""179 words without a topic (NLTK's list).
 
-The fixed BM25 row leaves them out: it is what an encoder must beat, and a whole document as a query
-says all of them, so that a title scores for its "how to". Recall@5, documents for titles:
+The BM25 baseline leaves them out. A whole document as a query contains all of them, so that a title
+would score for its "how to". Recall@5, documents for titles:
 
                         all words   without these
     blog_usgov               .701            .832
     news_reuters21578        .718            .758
     session_mixed_titles     .063            .062
 
-The other way round they change nothing. Texts in another language keep their words, but for the few
-that look like one of these.
+For titles as queries they make no difference. Texts in other languages lose only the few words that
+look like one of these.
 """
 
 
 @dataclass(frozen=True)
 class Form:
-    """Which BM25, by its parts.
+    """A variant of BM25.
 
     Attributes:
-        tf: How often a text says the word, or that divided by the text's length.
+        tf: The number of occurrences in a text, or that number divided by the text's length.
         idf: log(1 + (N - df + .5) / (df + .5)) as in Lucene, or log(N / df).
-        k1: How late repetitions stop counting.
-        b: How much long texts are held against.
+        k1: Saturation of repeated words.
+        b: Normalisation by length.
     """
 
     tf: Literal["raw", "relative"] = "raw"
@@ -89,12 +89,12 @@ class Form:
 LUCENE = Form()
 
 PRODUCT_THESIS = Form(tf="relative", idf="log")
-"""The thesis's own (erratum E25): lengths count twice, a word of all texts not at all. Words of a
-query count as in Lucene's form."""
+"""The thesis's own form (erratum E25): lengths count twice, a word of all texts counts 0. Words of
+a query count as in Lucene's form."""
 
 
 class BM25:
-    """An index over texts; scores are the same in every process, whatever its hash seed."""
+    """An index over texts; scores do not depend on the hash seed of the process."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class BM25:
         stop_words: Collection[str] = frozenset(),
     ) -> None:
         self.stop_words = stop_words
-        self.vocabulary = {"": 0}  # an entry that no text has: an index without words stands too
+        self.vocabulary = {"": 0}  # an entry of no text, so that an index without words works
         ids = [
             [self.vocabulary.setdefault(word, len(self.vocabulary)) for word in self._words(text)]
             for text in texts
@@ -112,13 +112,13 @@ class BM25:
         self._weights = weights(ids, self.vocabulary, form)  # vocabulary x texts
 
     def scores(self, queries: Sequence[str]) -> Float64[np.ndarray, "queries texts"]:
-        """Score of every indexed text for every query; 0 where they share no word."""
+        """Return the score of every indexed text for every query; 0 without a common word."""
         return self.score_rows(queries)(np.arange(len(queries)))
 
     def score_rows(
         self, queries: Sequence[str]
     ) -> Callable[[Int64[np.ndarray, " rows"]], Float64[np.ndarray, "rows texts"]]:
-        """A function from positions among the queries to their scores, for blocked reading."""
+        """Return a function from places of queries to their scores, for reading in blocks."""
         weights = self._query_weights(queries)
 
         def scores(rows: Int64[np.ndarray, " rows"]) -> Float64[np.ndarray, "rows texts"]:
@@ -140,7 +140,7 @@ class BM25:
 
 
 def _raw_weights(ids: list[list[int]], vocabulary: dict[str, int], form: Form) -> Any:
-    """By bm25s, with idf under the name that its authors gave it."""
+    """Return the weights of bm25s, which names idf by its authors."""
     idf = "lucene" if form.idf == "lucene" else "atire"
     # atire's term frequency has the factor (k1 + 1) that Lucene drops from its scores
     index = bm25s.BM25(k1=form.k1, b=form.b, method="atire", idf_method=idf, dtype="float64")
@@ -154,7 +154,7 @@ def _raw_weights(ids: list[list[int]], vocabulary: dict[str, int], form: Form) -
 
 
 def _relative_weights(ids: list[list[int]], vocabulary: dict[str, int], form: Form) -> Any:
-    """What bm25s does not know: frequencies divided by lengths."""
+    """Return weights with frequencies divided by lengths, which bm25s lacks."""
     counts = _counts(ids, len(vocabulary))
     lengths = counts.sum(axis=1)
     in_texts = np.bincount(counts.indices, minlength=len(vocabulary))[counts.indices]
@@ -168,7 +168,7 @@ def _relative_weights(ids: list[list[int]], vocabulary: dict[str, int], form: Fo
 
 
 def _counts(ids: list[list[int]], width: int) -> Any:
-    """How often each row has each id: sparse [rows, width]."""
+    """Return the number of occurrences of each id in each row: sparse [rows, width]."""
     bounds = np.cumsum([0, *map(len, ids)])
     columns = np.fromiter(chain.from_iterable(ids), np.int64, int(bounds[-1]))
     counts = sparse.csr_array((np.ones(len(columns)), columns, bounds), shape=(len(ids), width))

@@ -60,16 +60,16 @@ def test_a_difference_of_means_is_the_paired_one():
     assert (found.difference, found.low, found.high) == pytest.approx(
         (expected.mean, expected.low, expected.high)
     )
-    assert (found.verdict, found.units) == ("first", 400)
-    assert comparison(second, first).verdict == "second"
+    assert (found.winner, found.units) == ("first", 400)
+    assert comparison(second, first).winner == "second"
 
 
-@pytest.mark.parametrize(("units", "verdict"), [(1, "undecided"), (5, "undecided"), (6, "first")])
-def test_too_few_units_decide_nothing(units: int, verdict: str):
+@pytest.mark.parametrize(("units", "winner"), [(1, "undecided"), (5, "undecided"), (6, "first")])
+def test_too_few_units_decide_nothing(units: int, winner: str):
     pair = hits(1.0, n=units), hits(0.0, n=units)
     found = comparison(*pair)
     assert bounds(found) == bounds(seeds_interval([[pair] * 3])) == (float(units >= 6), 1.0)
-    assert found.verdict == verdict
+    assert found.winner == winner
 
 
 def test_queries_that_answer_each_other_make_a_difference_less_sure():
@@ -89,10 +89,10 @@ def test_pairs_are_resampled_for_a_correlation():
     """One encoder with a little noise of its own less than the other: pairing sees it."""
     good, bad = similarities(1.0), similarities(1.15)
     found = comparison(good, bad)
-    assert found.verdict == "first"
+    assert found.winner == "first"
     assert found.difference == pytest.approx(good.value - bad.value)
     assert interval(good).low < interval(bad).high  # which two single intervals hide
-    assert comparison(good, replace(good)).verdict == "undecided"
+    assert comparison(good, replace(good)).winner == "undecided"
 
 
 def test_the_average_weighs_tasks_alike_and_is_surer_than_its_tasks():

@@ -48,87 +48,87 @@ def pairs(gold: list[float], subset: list[str]) -> StsPairs:
 
 @settings(deadline=None, max_examples=80)
 @given(first=NUMBERS, seed=st.integers(0, 1000))
-def test_spearman_is_that_of_scipy_ties_and_all(first: list[int], seed: int):
+def test_spearman_equals_scipy_with_ties(first: list[int], seed: int):
     second = np.random.default_rng(seed).integers(0, 6, len(first))
     if len({*first}) > 1 and len({*second.tolist()}) > 1:
         expected = spearmanr(first, second).statistic
         assert spearman(np.array(first, float), second.astype(float)) == pytest.approx(expected)
 
 
-def test_what_does_not_vary_correlates_with_nothing():
+def test_constant_side_has_correlation_0():
     assert spearman(np.ones(5), np.arange(5.0)) == 0
 
 
-def test_all_mean_and_weighted_mean_differ_as_worked_out_by_hand():
+def test_all_mean_and_wmean_have_their_hand_values():
     """Subset a is ordered perfectly, b the wrong way round.
 
     Together the ranks 1 2 3 4 6 5 and 3 4 5 6 1 2 differ by 2 2 2 2 5 3: 1 - 6 * 50 / 210.
     """
-    told = pairs([3, 4, 5, 6, 1, 2], ["a"] * 4 + ["b"] * 2)
-    scores = sts_scores(np.array([1, 2, 3, 4, 6, 5]) / 10, told)
+    drawn = pairs([3, 4, 5, 6, 1, 2], ["a"] * 4 + ["b"] * 2)
+    scores = sts_scores(np.array([1, 2, 3, 4, 6, 5]) / 10, drawn)
     assert scores.subsets == pytest.approx({"a": 1.0, "b": -1.0})
     assert scores.all == pytest.approx(1 - 300 / 210)
     assert (scores.mean, scores.wmean) == pytest.approx((0.0, 2 / 6))
     assert scores.pairs == 6
 
 
-def test_the_main_number_is_the_one_over_all_pairs():
+def test_main_measure_is_over_all_pairs():
     words = [f"w{k}" for k in range(5, 17)]
-    told = StsPairs(words, words[5::-1] + words[:6], np.arange(12.0) % 5, ["a"] * 4 + ["b"] * 8)
-    similarity = similarities(tiny.static(), told)
-    found, scores = sts_result("t", told, similarity), sts_scores(similarity, told)
+    drawn = StsPairs(words, words[5::-1] + words[:6], np.arange(12.0) % 5, ["a"] * 4 + ["b"] * 8)
+    similarity = similarities(tiny.static(), drawn)
+    found, scores = sts_result("t", drawn, similarity), sts_scores(similarity, drawn)
     assert found.value == scores.all != scores.mean
     assert found.measures["mean"] == scores.mean
 
 
-def test_a_constant_encoder_scores_nothing_and_a_random_one_next_to_nothing():
-    told = pairs(np.random.default_rng(0).uniform(0, 5, 500).tolist(), ["a"] * 500)
-    assert sts_scores(np.full(500, 0.5), told).all == 0
+def test_constant_and_random_encoders_score_about_0():
+    drawn = pairs(np.random.default_rng(0).uniform(0, 5, 500).tolist(), ["a"] * 500)
+    assert sts_scores(np.full(500, 0.5), drawn).all == 0
     first, second = (
-        random_vectors(text_hashes(texts), 32, 0) for texts in (told.first, told.second)
+        random_vectors(text_hashes(texts), 32, 0) for texts in (drawn.first, drawn.second)
     )
-    assert abs(sts_scores(cosines(first, second), told).all) < 0.15
+    assert abs(sts_scores(cosines(first, second), drawn).all) < 0.15
 
 
-def test_random_directions_are_alike_where_texts_are():
-    told = StsPairs(["a b", "a b", "c"], ["a b", "b a", "d"], np.zeros(3), ["s"] * 3)
-    same, *others = random_similarities(told, seed=1)
+def test_equal_texts_have_random_cosine_1():
+    drawn = StsPairs(["a b", "a b", "c"], ["a b", "b a", "d"], np.zeros(3), ["s"] * 3)
+    same, *others = random_similarities(drawn, seed=1)
     assert same == 1
     assert max(map(abs, others)) < 0.3
-    assert (random_similarities(told, seed=2)[1:] != others).all()
+    assert (random_similarities(drawn, seed=2)[1:] != others).all()
 
 
-def test_words_alone_tell_pairs_by_what_they_share_either_way():
+def test_bm25_scores_shared_words_in_both_directions():
     first = ["tax forms of 2024", "a dog runs", "rivers", *(["filler text"] * 600)]
     second = ["the tax forms", "a cat sleeps", "rivers rivers", *(["other words"] * 600)]
-    told = StsPairs(first, second, np.zeros(603), ["s"] * 603)
-    found = word_similarities(told)
+    drawn = StsPairs(first, second, np.zeros(603), ["s"] * 603)
+    found = word_similarities(drawn)
     assert found[0] > 0 < found[2]
     assert found[[1, *range(3, 603)]].tolist() == [0.0] * 601
-    turned = StsPairs(second, first, told.gold, told.subset)
+    turned = StsPairs(second, first, drawn.gold, drawn.subset)
     assert word_similarities(turned) == pytest.approx(found)
 
 
-def test_a_zero_vector_has_cosine_zero_with_everything():
+def test_zero_vector_has_cosine_0():
     zero, one = np.zeros((1, 4), np.float32), np.full((1, 4), 3, np.float32)
     assert [cosines(a, b).item() for a, b in ((zero, one), (zero, zero), (one, one))] == [0, 0, 1]
 
 
-def test_equal_sentences_have_equal_cosines_whatever_their_length():
+def test_equal_vectors_have_cosine_exactly_1():
     rows = np.random.default_rng(0).normal(size=(200, 384)).astype(np.float32)
     assert set(cosines(rows, rows).tolist()) == {1.0}
 
 
 @pytest.mark.parametrize("similarity", ["cosine", "dot"])
-def test_an_encoder_is_asked_for_cosines_whatever_it_was_trained_for(similarity: str):
+def test_similarity_is_the_cosine_for_any_encoder(similarity: str):
     encoder = tiny.static(similarity=similarity)
-    told = pairs([5, 4, 1, 2, 0, 3], ["a"] * 6)
+    drawn = pairs([5, 4, 1, 2, 0, 3], ["a"] * 6)
     rows = [encoder(torch.tensor([[4 + k]])) for k in range(6)]
     expected = [torch.cosine_similarity(rows[0], row).item() for row in rows]
-    assert similarities(encoder, told) == pytest.approx(expected, abs=1e-6)
+    assert similarities(encoder, drawn) == pytest.approx(expected, abs=1e-6)
 
 
-def test_a_file_is_read_without_its_unscored_pairs(tmp_path: Path):
+def test_unscored_pairs_are_left_out(tmp_path: Path):
     path = write(
         tmp_path / "set.parquet",
         sentence1=["a .", "b .", "n .", "c ."],
@@ -140,20 +140,20 @@ def test_a_file_is_read_without_its_unscored_pairs(tmp_path: Path):
     assert (found.gold.tolist(), found.subset) == ([1, 3], ["set", "set"])
 
 
-def test_several_files_make_one_set_of_as_many_subsets(tmp_path: Path):
+def test_each_file_is_a_subset(tmp_path: Path):
     for name, score in (("train", 1.0), ("test", 2.0)):
         write(tmp_path / f"{name}.parquet", sentence1=["a"], sentence2=["b"], score=[score])
     found = read_sts(tmp_path / "train.parquet", tmp_path / "test.parquet")
     assert found.subset == ["train", "test"]
 
 
-def test_scores_that_are_all_alike_are_refused(tmp_path: Path):
+def test_equal_scores_are_refused(tmp_path: Path):
     alike = write(tmp_path / "a.parquet", sentence1=["a"] * 3, sentence2=["b"] * 3, score=[2.5] * 3)
     with pytest.raises(ConstantScoresError):
         read_sts(alike)
 
 
-def test_broken_files_are_told_apart(tmp_path: Path):
+def test_broken_files_differ_in_code(tmp_path: Path):
     with pytest.raises(UnreadableSourceError):
         read_sts(tmp_path / "absent.parquet")
     (tmp_path / "text.parquet").write_text("no parquet")
@@ -165,20 +165,19 @@ def test_broken_files_are_told_apart(tmp_path: Path):
         read_sts(write(tmp_path / "short.parquet", sentence1=["a"], sentence2=["b"], score=[1.0]))
 
 
-def test_scores_may_be_decimals_as_a_database_exports_them(tmp_path: Path):
+def test_decimal_scores_are_read(tmp_path: Path):
     scores = [Decimal("1.5"), None, Decimal("4.0")]
     pairs = write(tmp_path / "a.parquet", sentence1=[*"abc"], sentence2=[*"def"], score=scores)
     assert read_sts(pairs).gold.tolist() == [1.5, 4.0]
 
 
-def test_scores_that_are_text_are_refused(tmp_path: Path):
-    """Of them "NaN" was a number that no correlation has."""
+def test_text_scores_are_refused(tmp_path: Path):
     pairs = write(tmp_path / "a.parquet", sentence1=["a"], sentence2=["b"], score=["NaN"])
     with pytest.raises(BadDataError):
         read_sts(pairs)
 
 
-def test_scores_without_bounds_and_pairs_without_a_sentence_are_refused_by_their_rows(
+def test_infinite_scores_and_missing_sentences_are_refused(
     tmp_path: Path,
 ):
     columns = {"sentence1": [None, *"abcd"], "sentence2": [*"efghi"], "subset": [*"jjjjj"]}
@@ -187,7 +186,7 @@ def test_scores_without_bounds_and_pairs_without_a_sentence_are_refused_by_their
     with pytest.raises(BadDataError):
         read_sts(path)
     path = write(tmp_path / "a.parquet", **columns, score=[math.nan, 1.0, 2.0, 3.0, 4.0])
-    assert read_sts(path).first == [*"abcd"], "who is not scored is not asked"
+    assert read_sts(path).first == [*"abcd"], "unscored pairs need no sentence"
     path = write(tmp_path / "a.parquet", **columns, score=[5.0, 1.0, 2.0, 3.0, 4.0])
     with pytest.raises(BadDataError):
         read_sts(path)
@@ -203,7 +202,7 @@ def minilm() -> Encoder:
 @pytest.mark.weights
 @pytest.mark.slow
 @pytest.mark.parametrize("name", GOLDEN["minilm"])
-def test_minilm_reproduces_the_published_number(larger_sets: Path, minilm: Encoder, name: str):
+def test_minilm_has_its_published_score(larger_sets: Path, minilm: Encoder, name: str):
     parts = SEVERAL_FILES.get(name, (name,))
     files = [larger_sets / f"{part}.parquet" for part in parts]
     pairs = read_sts(*files)
