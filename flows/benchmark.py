@@ -10,7 +10,7 @@ from prefect import flow
 
 from flows.benchmark_settings import BenchmarkSettings, labelled
 from flows.contamination import overlap_with
-from flows.isolate_errors import attempted
+from flows.isolate_errors import isolate_errors
 from flows.pipeline import documents_of, encoder_from
 from flows.scoring import System, reads_vectors, result_on
 from sentemb_core.config.run import EncoderConfig
@@ -132,7 +132,7 @@ def winners(
             if all((model, name) in results for name in names)
         }
         if len(of_models) > 1 and has_one_measure(next(iter(of_models.values()))):
-            yield line, *attempted(f"winner: {line}", partial(winner_of, line, of_models))
+            yield line, *isolate_errors(f"winner: {line}", partial(winner_of, line, of_models))
 
 
 def winner_of(line: str, results: Mapping[str, Sequence[ArtifactRef]]) -> Winner:
@@ -191,7 +191,7 @@ def scored(label: str, system: System, tasks: list[Placed], vectors: DocumentVec
 def tried(system: str, task: str, make: Callable[[], ArtifactRef]) -> Score:
     """Return a system's result on a task, or its error."""
     with section(label := f"{system}: {task}"):
-        result, error = attempted(label, make)
+        result, error = isolate_errors(label, make)
     if error:
         log.warning("%s on %s: %s", system, task, error)
     return Score(system=system, task=task, result=result, error=error)

@@ -1,20 +1,21 @@
-"""What of its judges' texts training read: stages behind the cells of a table."""
+"""Overlap of evaluation texts with a training corpus."""
 
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Sequence
 
-from flows.isolate_errors import attempted
-from flows.pipeline import documents_of
-from sentemb_core.config.run import CorpusConfig, ValidationConfig
 from sentemb_core.types import ArtifactRef
 from tasks.benchmark import Placed, measure_overlap
-from tasks.corpus import draw_validation_pool
 
 
 def overlap_with(
     documents: ArtifactRef, places: Sequence[Placed], *, beir_documents: bool = True
 ) -> ArtifactRef:
-    """What a training corpus has of the texts of these tasks, of BEIR's documents if asked."""
+    """Return how much of the texts of these tasks a training corpus contains.
+
+    Args:
+        documents: The corpus.
+        places: The tasks.
+        beir_documents: Whether documents of BEIR are compared, not only queries.
+    """
     return measure_overlap(
         documents,
         [one.task for one in places],
@@ -22,18 +23,3 @@ def overlap_with(
         [one.folder for one in places],
         beir_documents,
     )
-
-
-def pools_of_titles(
-    corpora: Mapping[str, CorpusConfig], pool: ValidationConfig
-) -> dict[str, ArtifactRef]:
-    """Name -> the pool drawn from its corpus; one that is refused has none: its cells say why."""
-
-    def drawn(corpus: CorpusConfig) -> ArtifactRef:
-        return draw_validation_pool(documents_of(corpus), pool)
-
-    found = {
-        name: attempted(f"pool of {name}", partial(drawn, corpus))[0]
-        for name, corpus in corpora.items()
-    }
-    return {name: one for name, one in found.items() if one}

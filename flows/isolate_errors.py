@@ -1,4 +1,4 @@
-"""One part of a table: what it makes, or why not, so that the others go on."""
+"""Keep the error of one part of a table to that part, so that the other parts still run."""
 
 import logging
 from collections.abc import Callable
@@ -15,25 +15,25 @@ R = TypeVar("R")
 
 log = logging.getLogger("sentemb_core.run")
 
-OF_NO_PART = (StorageError, ServerLostError, TransportError, PrefectHTTPStatusError)
-"""A full disk, a server that is gone or too busy: every later part would meet them too."""
+OF_EVERY_PART = (StorageError, ServerLostError, TransportError, PrefectHTTPStatusError)
+"""A full disk, or a lost or overloaded server: every later part would fail, too."""
 
 
-def attempted(label: str, make: Callable[[], R]) -> tuple[R | None, str]:
-    """What was made, else its error; neither where a plan does not know yet.
+def isolate_errors(label: str, compute: Callable[[], R]) -> tuple[R | None, str]:
+    """Return the result, or its error; neither if a dry run cannot know yet.
 
     Raises:
-        StorageError: the disk refuses. The run failed then, and `resume` goes on with it.
-        ServerLostError, TransportError, PrefectHTTPStatusError: Prefect's server went away, or
+        StorageError: the disk refuses. The run fails, and `resume` continues it.
+        ServerLostError, TransportError, PrefectHTTPStatusError: Prefect's server is lost, or
             refuses; likewise.
     """
     with skip_unknown_results():
         try:
-            return make(), ""
-        except OF_NO_PART:
+            return compute(), ""
+        except OF_EVERY_PART:
             raise
-        except SentembError as refused:
-            error = str(refused)
+        except SentembError as refusal:
+            error = str(refusal)
         except Exception as failure:
             log.exception("%s failed", label)
             error = f"{SentembError.code} {type(failure).__name__}: {failure}"

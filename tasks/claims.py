@@ -43,7 +43,8 @@ class ArmResult(Value):
     """One arm in one column under one seed: its result, or its error.
 
     Attributes:
-        less: Labels or documents that the arm asked for beyond what the corpus has.
+        less: Labels or documents that the corpus has, if the arm asked for more.
+        notes: What a reader must know about the training.
         seconds: Cost of all trainings of the arm, measured when they were computed.
         log: Training log of the last training.
     """
@@ -53,6 +54,7 @@ class ArmResult(Value):
     seed: int
     result: ArtifactRef | None = None
     less: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     seconds: float = 0.0
     log: ArtifactRef | None = None
     error: str = ""

@@ -256,7 +256,7 @@ class ExperimentTable:
         systems = ("BM25" if arm.alpha is not None else arm.system for arm in self.what.arms)
         notes += [*self._averaged(), *bm25_note(systems, [ONE_FIELD])]
         notes += [f"Differences from the paper: {self.differs}"] if self.differs else []
-        notes += [*self._less(), *self._absent()]
+        notes += [*self._less(), *self._absent(), *self._training()]
         notes += contamination_notes(self.overlaps, self.unmeasured)
         return [*notes, *pool_notes(self.pools), *self._clusters(), *self._errors()]
 
@@ -291,6 +291,11 @@ class ExperimentTable:
         had = grouped((one.arm, less) for one in self.results for less in one.less)
         arms = "; ".join(f"{arm} ({', '.join(dict.fromkeys(less))})" for arm, less in had.items())
         return [f"The corpus has less than these arms asked for: {arms}."] if arms else []
+
+    def _training(self) -> list[str]:
+        """Each note of the arms once, after the arms that it concerns."""
+        arms = grouped((note, one.arm) for one in self.results for note in one.notes)
+        return [f"{', '.join(dict.fromkeys(names))}: {note}." for note, names in arms.items()]
 
     def _absent(self) -> list[str]:
         wanted = [f"{label} ({', '.join(files)})" for label, files in self.left_out.items()]

@@ -201,8 +201,9 @@ class TableOptions:
     encoder: Annotated[
         str | None,
         Parameter(
-            help="Start encoder of every row of a paper's experiment, as in `run`. Rows that "
-            "continue with a Condenser head need a folder that has one. Default: the preset's."
+            help="Start encoder of every row, as in `run`. Rows that continue a Condenser head "
+            "need a folder that has one. Default: the preset's; methods-small: transformer; "
+            "few-shot: static."
         ),
     ] = None
     seeds: Annotated[
@@ -237,14 +238,6 @@ class TableOptions:
             "declutr; few-shot: blog_usgov.",
         ),
     ] = None
-    encoders: Annotated[
-        list[str] | None,
-        SEVERAL,
-        Parameter(
-            group=CELLS,
-            help="Start encoders. Default: transformer minilm; few-shot: static.",
-        ),
-    ] = None
     methods: Annotated[
         list[str] | None,
         SEVERAL,
@@ -257,22 +250,6 @@ class TableOptions:
         list[int] | None,
         SEVERAL,
         Parameter(group=CELLS, help="Only few-shot: label counts. Default: 100 250 1000."),
-    ] = None
-    batch_size: Annotated[
-        int | None,
-        Parameter(
-            group=CELLS,
-            validator=AtLeastOne,
-            help="Pairs in a step, except in fine-tuning. Default: 64.",
-        ),
-    ] = None
-    dim: Annotated[
-        int | None,
-        Parameter(
-            group=CELLS,
-            validator=AtLeastOne,
-            help="Dimensions of the transformer with random weights. Default: 128.",
-        ),
     ] = None
 
 

@@ -4,7 +4,6 @@ import os
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,51 +22,35 @@ from sentemb_core.types import Json
 from tasks.registered_encoders import pinned_name
 
 if TYPE_CHECKING:
-    from flows.experiments.index import Reproduction
-    from flows.method_table import MethodTable
-    from tasks.tables.cells import MethodCell
-
-
-PAPERS = "the papers' experiments (`reproduce list`)"
+    from flows.experiments.settings import Reproduction
 
 
 def reproduce_command(
     name: str, given: Mapping[str, Any], markdown: Path | None, *, dry_run: bool, as_json: bool
 ) -> int:
-    asked = {name: value for name, value in given.items() if value is not None}
-    table = table_settings(name, asked)
+    settings = table_settings(name, {k: v for k, v in given.items() if v is not None})
     prepare()
-    return dry_run_table(table, as_json) if dry_run else run_table(table, as_json, markdown)
+    if dry_run:
+        return dry_run_table(settings, as_json)
+    return run_table(settings, as_json, markdown)
 
 
-def table_settings(name: str, asked: dict[str, Any]) -> "MethodTable | Reproduction":
-    """Settings of methods-small, few-shot, or an experiment by its id."""
+def table_settings(name: str, given: dict[str, Any]) -> "Reproduction":
+    """Return the settings of an experiment by its id; few-shot reads the shipped corpus."""
     from flows.demo import SHIPPED
-    from flows.experiments.index import Reproduction
-    from flows.few_shot import FewShotTable
-    from flows.method_table import MethodTable
+    from flows.experiments.methods import FEW_SHOT
+    from flows.experiments.settings import Reproduction
 
     folder = os.environ.get("SENTEMB_DATA", "")
-    if name == FewShotTable.title and not (folder and (Path(folder) / SHIPPED.name).is_file()):
+    if name == FEW_SHOT and not (folder and (Path(folder) / SHIPPED.name).is_file()):
         folder = str(SHIPPED.parent)
-    asked.setdefault("data", folder)
-    asked |= {
-        name: pinned_name(full_path(asked[name])) for name in ("data", "encoder") if name in asked
-    }
-    kinds = {MethodTable.title: MethodTable, FewShotTable.title: FewShotTable}
-    kind = kinds.get(name, Reproduction)
-    settings = asked if name in kinds else asked | {"experiment": name}
-    table = checked_as(kind, {k: v for k, v in settings.items() if k in kind.model_fields})
-    foreign = next((option for option in asked if option not in kind.model_fields), None)
-    if foreign:
-        owners = [title for title, one in kinds.items() if foreign in one.model_fields]
-        raise UsageError(
-            f"--{foreign.replace('_', '-')} is an option of {' and '.join(owners) or PAPERS}, not "
-            f"of {name}. Leave it out."
-        )
-    if not table.data:
+    given = {"data": folder} | given | {"experiment": name}
+    names = [name for name in ("data", "encoder") if given.get(name)]
+    given |= {name: pinned_name(full_path(given[name])) for name in names}
+    settings = checked_as(Reproduction, given)
+    if not settings.data:
         raise UsageError("Name the folder of the corpora: --data FOLDER, or set $SENTEMB_DATA.")
-    return table
+    return settings
 
 
 def list_experiments(given: Mapping[str, Any], as_json: bool) -> int:
@@ -76,7 +59,8 @@ def list_experiments(given: Mapping[str, Any], as_json: bool) -> int:
     Raises:
         UsageError: an option that `list` does not have.
     """
-    from flows.experiments.index import ALSO, folder_or_file
+    from flows.experiments.index import ALIASES
+    from flows.experiments.settings import folder_or_file
 
     foreign = [name for name, value in given.items() if value is not None and name != "data"]
     if foreign:
@@ -87,7 +71,7 @@ def list_experiments(given: Mapping[str, Any], as_json: bool) -> int:
     folder = given["data"] or os.environ.get("SENTEMB_DATA")
     tables = experiments_in(folder)
     if as_json:
-        tables += [{"id": name, "same_as": other} for name, other in ALSO.items()]
+        tables += [{"id": name, "same_as": other} for name, other in ALIASES.items()]
         emit(tables)
         return 0
     rows = [
@@ -98,44 +82,43 @@ def list_experiments(given: Mapping[str, Any], as_json: bool) -> int:
         )
         for row in tables
     ]
-    rows += [(name, f"the same as {other}", "") for name, other in ALSO.items()]
+    rows += [(name, f"the same as {other}", "") for name, other in ALIASES.items()]
     show(terminal_table(("id", "what", "ready, or missing files"), rows))
     return 0
 
 
 def experiments_in(folder: str | None) -> list[Json]:
-    """Id, title, files and missing files of every table; shipped files need no folder."""
+    """Return id, title, files and missing files of every table; few-shot has shipped files."""
     from flows.demo import SHIPPED
-    from flows.experiments.index import EXPERIMENTS, OURS, Reproduction, files_wanted
-    from flows.few_shot import FewShotTable
-    from flows.method_table import MethodTable
+    from flows.experiments.index import EXPERIMENTS
+    from flows.experiments.methods import FEW_SHOT
+    from flows.experiments.settings import Reproduction, files_wanted
 
-    tables: list[Json] = []
-    for one in EXPERIMENTS.values():
-        files = files_wanted(one, one.small)
-        lacks = Reproduction(experiment=one.id, data=folder).absent_files() if folder else files
-        tables.append({"id": one.id, "title": one.title, "files": files, "lacks": lacks})
-    for ours in (MethodTable(data=folder or ""), FewShotTable(data=folder or str(SHIPPED.parent))):
-        files = ours.files_wanted()
-        lacks = ours.absent_files() if ours.data else files
-        tables.append({"id": ours.title, "title": OURS[ours.title], "files": files, "lacks": lacks})
-    return tables
+    def row(id: str) -> Json:
+        what = EXPERIMENTS[id]
+        files = files_wanted(what, what.small)
+        data = folder or (str(SHIPPED.parent) if id == FEW_SHOT else "")
+        lacks = Reproduction(experiment=id, data=data).absent_files() if data else files
+        return {"id": id, "title": what.title, "files": files, "lacks": lacks}
+
+    return list(map(row, EXPERIMENTS))
 
 
-def run_experiment(asked: "Reproduction", as_json: bool, markdown: Path | None = None) -> int:
-    """Run an experiment; show our table beside the paper's, and what holds of its claims."""
-    from flows.experiment import experiment
+def run_table(settings: "Reproduction", as_json: bool, markdown: Path | None = None) -> int:
+    """Run an experiment; show our table beside the paper's, and the verdict on its claims."""
+    from flows.reproduce import reproduce
     from sentemb_core.store.disk import replacing_in
     from sentemb_core.store.objects import Store
     from tasks.experiment_table import write_experiment
     from tasks.results import terminal
     from tasks.tables.markdown import write_between_marks
 
-    with filling(markdown, asked.marks), running():
-        result = experiment(asked)
+    settings.check_files()
+    with filling(markdown, settings.marks), running():
+        result = reproduce(settings)
     if markdown:
-        write_between_marks(markdown, asked.marks, result.markdown())
-    folder = Store.default().root / "reports" / asked.name
+        write_between_marks(markdown, settings.marks, result.markdown())
+    folder = Store.default().root / "reports" / settings.name
     with replacing_in(folder) as draft:
         write_experiment(result, draft)
     if as_json:
@@ -165,77 +148,23 @@ def filling(file: Path | None, name: str) -> Generator[None, None, None]:
         raise
 
 
-def run_table(
-    table: "MethodTable | Reproduction", as_json: bool, markdown: Path | None = None
-) -> int:
-    table.check_files()
-    from flows.experiments.index import Reproduction
-
-    if isinstance(table, Reproduction):
-        return run_experiment(table, as_json, markdown)
-    from flows.few_shot import FewShotTable, few_shot
-    from flows.method_cells import methods_small
-    from tasks.tables.cells import cells_json, cells_markdown, cells_table
-    from tasks.tables.markdown import write_between_marks
-
-    with filling(markdown, table.marks), running():
-        made = few_shot(table) if isinstance(table, FewShotTable) else methods_small(table)
-    cells, seen = made.cells, made.seen()
-    if markdown:
-        write_between_marks(markdown, table.marks, cells_markdown(cells, seen))
-    if as_json:
-        emit(cells_json(cells))
-    else:
-        show(cells_table(cells), *seen)
-    if isinstance(table, FewShotTable):
-        show_curves(cells, table.model_dump(mode="json"))
-    return exit_code_of(cell.error for cell in cells)
-
-
-def show_curves(cells: "list[MethodCell]", settings: Json) -> None:
-    """Draw the curves into a folder of these settings."""
-    from sentemb_core.store.disk import replacing_in
-    from sentemb_core.store.objects import Store, canonical
-    from tasks.tables.curves import write_curves
-
-    name = f"few-shot-{sha256(canonical(settings)).hexdigest()[:8]}"
-    folder = Store.default().root / "reports" / name
-    with replacing_in(folder) as draft:
-        files = write_curves(cells, settings, draft)
-    remark(f"Figures: {', '.join(str(folder / file.name) for file in files)}")
-
-
-def dry_run_table(table: "MethodTable | Reproduction", as_json: bool) -> int:
+def dry_run_table(settings: "Reproduction", as_json: bool) -> int:
     """Show what every stage of every cell would do."""
-    table.check_files()
-    from flows.experiment import walked
-    from flows.experiments.index import Reproduction
-    from flows.few_shot import FewShotTable, few_shot_cells
-    from flows.method_cells import cells
-    from flows.method_cells import walked as walked_cells
+    from flows.reproduce import plan_reproduction
 
-    match table:
-        case Reproduction():
-            return dry_run_of(partial(walked, table), as_json)
-        case FewShotTable():
-            return dry_run_of(partial(walked_cells, table, few_shot_cells(table)), as_json)
-        case _:
-            return dry_run_of(partial(walked_cells, table, cells(table)), as_json)
+    settings.check_files()
+    return dry_run_of(partial(plan_reproduction, settings), as_json)
 
 
 def table_job(config: Json) -> Job | None:
     """How to run a record's table; None if it is not a table."""
     from flows.benchmark_settings import BenchmarkSettings
-    from flows.experiments.index import Reproduction
-    from flows.few_shot import FewShotTable
-    from flows.method_table import MethodTable
+    from flows.experiments.settings import Reproduction
 
     match config:
         case {"experiment": _}:
-            return job_of_table(checked_as(Reproduction, config))
-        case {"corpora": _}:
-            kind = FewShotTable if "counts" in config else MethodTable
-            return job_of_table(checked_as(kind, config))
+            settings = checked_as(Reproduction, config)
+            return Job(partial(run_table, settings), partial(dry_run_table, settings))
         case {"models": _}:
             suite = checked_as(BenchmarkSettings, config)
             return Job(partial(run_benchmark, suite), partial(dry_run_benchmark, suite))
@@ -244,7 +173,3 @@ def table_job(config: Json) -> Job | None:
             return Job(partial(run_compare, duel), partial(dry_run_compare, duel))
         case _:
             return None
-
-
-def job_of_table(table: "MethodTable | Reproduction") -> Job:
-    return Job(partial(run_table, table), partial(dry_run_table, table))

@@ -1,1 +1,1 @@
-"""The papers' experiments, a file a paper. `flows/experiment.py` runs them."""
+"""The papers' experiments, one file a paper; `flows/reproduce.py` runs them."""

@@ -1,21 +1,23 @@
-"""declutr, DeCLUTR: Deep Contrastive Learning for Unsupervised Textual Representations.
+"""DeCLUTR: Deep Contrastive Learning for Unsupervised Textual Representations (declutr).
 
-Its documents are web pages of 2,048 tokens and more; ours are articles of eLife. Of the paper's
-numbers only the means of Table 1 are at hand; the figures' claims are its text's.
+The paper's documents are web pages of at least 2,048 tokens; here they are articles of eLife. Only
+the means of its Table 1 are available, so claims about figures come from its text.
 """
 
+from functools import partial
+
+from flows.experiments.parts import MINILM, START, WORD_VECTORS, claim, row
 from sentemb_core.config.experiments import (
     POINT,
     SMALL,
     Arm,
     Base,
     Budget,
-    Claim,
     Column,
     Experiment,
     Train,
 )
-from sentemb_core.config.methods import DeCLUTR, SimCSE
+from sentemb_core.config.methods import DeCLUTR
 from sentemb_core.config.run import EncoderConfig
 from sentemb_core.config.suite import PROBING
 from sentemb_core.types import Json
@@ -28,23 +30,27 @@ PAPER = Budget(
     threads=None,
     seeds=(42,),
     presets=("paper",),
-    differs="Texts and sets are those of the folder, and documents may be shorter than 2,048 "
-    "tokens; spans up to 510 tokens, not 512; 31,116 steps, however many documents there are; "
-    "bfloat16 where that is faster.",
+    differs="Texts and sets are those of the data folder, and documents may be shorter than 2,048 "
+    "tokens. Spans have at most 510 tokens, not 512. There are 31,116 steps for any number of "
+    "documents. Training is in bfloat16 if that is faster.",
 )
-"""One epoch of 497,868 documents (as remembered) by 16, AdamW at 5e-5."""
+"""One epoch of 497,868 documents (recalled, not verified) by 16, AdamW at 5e-5."""
 
 DOCUMENTS = 16
-"""Of a step, as in the paper: with two anchors and two positives each, 96 spans."""
+"""Documents of a step, as in the paper: 96 spans with two anchors and two positives each."""
 
 OF_ARTICLES = SMALL.with_difference(
-    "Articles of eLife in place of OpenWebText; spans of 16 to 126 tokens in place of 32 to 512; "
-    "base of 2 layers, 128 wide, pre-trained by our Condenser stage on open sentences in place of "
-    "DistilRoBERTa. DeCLUTR's 300 steps are of 16 documents, as the paper's, so below the usual "
-    "300 steps of 64 texts: a document gives several spans (two anchors, two positives each: six)."
+    "Articles of eLife replace OpenWebText. Spans have 16 to 126 tokens in place of 32 to 512. The "
+    "base has 2 layers of width 128, pre-trained by our Condenser stage on open sentences, in "
+    "place of DistilRoBERTa. DeCLUTR's 300 steps are of 16 documents, as in the paper, so they are "
+    "below the usual 300 steps of 64 texts; a document gives six spans."
 )
 
-OF_FIGURES = OF_ARTICLES.with_difference("At a temperature of .05; the figure has .0005 beside it.")
+OF_FIGURES = OF_ARTICLES.with_difference(
+    "The temperature is .05; the figure also has a curve at .0005."
+)
+
+table = partial(Experiment, paper=PAPER, small=OF_ARTICLES)
 
 
 def judged_on(*names: str, optional: bool = False) -> tuple[Column, ...]:
@@ -54,172 +60,150 @@ def judged_on(*names: str, optional: bool = False) -> tuple[Column, ...]:
 
 
 SENTEVAL = (
-    *judged_on(
-        *("SICK-E", "SICK-R-regression", "STS-B-regression", "MR", "CR", "SST2", "MRPC", "STS-B")
-    ),
+    *judged_on("SICK-E", "SICK-R-regression", "STS-B-regression", "MR", "CR", "SST2", "MRPC"),
+    *judged_on("STS-B"),
     *judged_on("SUBJ", "MPQA", "TREC", *PROBING, optional=True),
 )
 FOUR = judged_on("SICK-E", "SICK-R-regression", "STS-B-regression", "MR")
-"""Of figures: entailment, two regressions, a classification."""
+"""For the figures: entailment, two regressions, a classification."""
 
 
-def spans(**settings: Json | float | str) -> Train:
-    """DeCLUTR on spans that an encoder can read: its positions less [CLS] and [SEP]."""
+def spans(batch_size: int = DOCUMENTS, **settings: Json | float | str) -> Train:
+    """Return DeCLUTR with spans that the encoder can read: its positions minus [CLS] and [SEP]."""
     small = DeCLUTR.model_validate({"shortest": 16, "longest": 126} | settings)
     paper = DeCLUTR.model_validate({"longest": 510} | settings)
-    return Train(method=small, paper=paper, batch_size=DOCUMENTS)
+    return Train(method=small, paper=paper, batch_size=batch_size)
+
+
+def point(label: object, x: float | None = None, **settings: float | str) -> Arm:
+    """Return DeCLUTR with one setting of a figure."""
+    return Arm(label=str(label), steps=(spans(**settings),), x=x)
 
 
 COLDER = "temperature 5e-4"
 
 
 def colder(arm: Arm) -> Arm:
-    """An arm of Figure 2 at its other temperature, which is under `paper` alone (erratum E33)."""
+    """Return an arm of Figure 2 at the other temperature, under `paper` alone (erratum E33)."""
     (step,) = arm.steps
     assert isinstance(step, Train)
     assert step.paper is not None
     method = step.paper.model_copy(update={"temperature": 5e-4})
     trained = step.model_copy(update={"method": method, "paper": None})
-    told = {"label": f"{arm.label}, {COLDER}", "steps": (trained,), "curve": COLDER}
-    return arm.model_copy(update=told)
+    update = {"label": f"{arm.label}, {COLDER}", "steps": (trained,), "curve": COLDER}
+    return arm.model_copy(update=update)
 
 
 BOTH = spans()
 CONTRASTIVE_ONLY = spans(mlm=0.0)
-
 MLM_ONLY = spans(mlm=1e4)
-"""Beside it the contrastive loss vanishes, and Adam does not care how large the other is."""
+"""The contrastive loss vanishes beside this weight; Adam is invariant to the scale of the loss."""
 
-MAIN = Experiment(
+MAIN = table(
     id="declutr.t1",
     title="SentEval",
     arms=(
-        Arm(label="word vectors", system="word vectors"),
-        Arm(label="all-MiniLM-L6-v2", system="minilm"),
-        Arm(label="start encoder"),
+        WORD_VECTORS,
+        MINILM,
+        START,
         Arm(label="mlm only", steps=(MLM_ONLY,)),
-        Arm(label="simcse", steps=(Train(method=SimCSE()),)),
+        row("simcse"),
         Arm(label="declutr", steps=(BOTH,)),
     ),
     columns=SENTEVAL,
     claims=(
-        Claim(
-            text="DeCLUTR gains over the language model that it starts from",
-            better="declutr",
-            than=("start encoder",),
+        claim(
+            "DeCLUTR gains over the language model that it starts from", "declutr", "start encoder"
         ),
-        Claim(text="... and over word vectors", better="declutr", than=("word vectors",)),
-        Claim(
-            text="It closes the gap to a supervised encoder",
-            better="declutr",
-            than=("all-MiniLM-L6-v2",),
-            margin=POINT,
-        ),
-        Claim(
-            text="(ours) DeCLUTR gains over masked language alone, and over SimCSE, on the same "
+        claim("... and over word vectors", "declutr", "word vectors"),
+        claim("It closes the gap to a supervised encoder", "declutr", MINILM.label, margin=POINT),
+        claim(
+            "(ours) DeCLUTR gains over masked language alone, and over SimCSE, on the same "
             "articles",
-            better="declutr",
-            than=("mlm only", "simcse"),
+            *("declutr", "mlm only", "simcse"),
         ),
     ),
-    small=OF_ARTICLES,
-    paper=PAPER,
-    differs="Seven of the 28 tasks and those whose files are there, and STS-B by the cosine, which "
-    "is none of the 28; the five older STS sets are left out, SNLI is apart (declutr.snli), "
-    "image captions are left out.",
+    differs="Columns are seven of the 28 tasks, further tasks whose files exist, and STS-B by the "
+    "cosine, which is not one of the 28. The five older STS sets and image captions are left out; "
+    "SNLI has its own experiment (declutr.snli).",
 )
 
-SNLI = Experiment(
+SNLI = table(
     id="declutr.snli",
     title="SentEval's SNLI",
     arms=MAIN.arms,
     columns=judged_on("SNLI"),
     claims=MAIN.claims,
-    small=OF_ARTICLES,
-    paper=PAPER,
 )
 
-BY_ANCHORS = tuple(
-    Arm(label=f"{count}", steps=(spans(anchors=count),), x=count) for count in (1, 2)
-)
-BY_POSITIVES = tuple(
-    Arm(label=f"{count}", steps=(spans(positives=count),), x=count) for count in (1, 2, 4)
-)
+BY_ANCHORS = tuple(point(count, count, anchors=count) for count in (1, 2))
+BY_POSITIVES = tuple(point(count, count, positives=count) for count in (1, 2, 4))
 BY_STRATEGY = (
-    Arm(label="adjacent", steps=(spans(strategy="adjacent"),)),
-    Arm(label="subsuming", steps=(spans(strategy="subsuming"),)),
-    Arm(label="both", steps=(spans(strategy="any"),)),
+    point("adjacent", strategy="adjacent"),
+    point("subsuming", strategy="subsuming"),
+    point("both", strategy="any"),
 )
 
-ANCHORS = Experiment(
+ANCHORS = table(
     id="declutr.f2a",
     title="Anchors of a document",
     arms=(
         *BY_ANCHORS,
-        Arm(
-            label="1, twice the documents",
-            steps=(spans(anchors=1).model_copy(update={"batch_size": 2 * DOCUMENTS}),),
-        ),
+        Arm(label="1, twice the documents", steps=(spans(batch_size=2 * DOCUMENTS, anchors=1),)),
     ),
     paper_arms=tuple(map(colder, BY_ANCHORS)),
     columns=FOUR,
     claims=(
-        Claim(text="Two anchors are better than one", better="2", than=("1",)),
-        Claim(
-            text="(ours) ... and than one from each of twice the documents",
-            better="2",
-            than=("1, twice the documents",),
+        claim("Two anchors are better than one", "2", "1"),
+        claim(
+            "(ours) ... and than one from each of twice the documents",
+            *("2", "1, twice the documents"),
         ),
     ),
     axis="anchors of a document",
     small=OF_FIGURES,
-    paper=PAPER,
 )
 
-POSITIVES = Experiment(
+POSITIVES = table(
     id="declutr.f2b",
     title="Positives of an anchor",
     arms=BY_POSITIVES,
     paper_arms=tuple(map(colder, BY_POSITIVES)),
     columns=FOUR,
     claims=(
-        Claim(
-            text="Positives are about equal: two or four gain nothing over one",
-            better="1",
-            than=("2", "4"),
+        claim(
+            "Positives are about equal: two or four gain nothing over one",
+            *("1", "2", "4"),
             margin=POINT,
         ),
-        Claim(text="... two cost nothing", better="2", than=("1",), margin=POINT),
-        Claim(text="... nor do four", better="4", than=("1",), margin=POINT),
-        Claim(text="(ours) Four positives are better than one", better="4", than=("1",)),
+        claim("... two cost nothing", "2", "1", margin=POINT),
+        claim("... nor do four", "4", "1", margin=POINT),
+        claim("(ours) Four positives are better than one", "4", "1"),
     ),
     axis="positives of an anchor",
     small=OF_FIGURES,
-    paper=PAPER,
 )
 
-STRATEGIES = Experiment(
+STRATEGIES = table(
     id="declutr.f2c",
     title="How positives lie to their anchor",
     arms=BY_STRATEGY,
     paper_arms=tuple(map(colder, BY_STRATEGY)),
     columns=FOUR,
     claims=(
-        Claim(
-            text="Adjacent and subsumed positives together are better than either",
-            better="both",
-            than=("adjacent", "subsuming"),
+        claim(
+            "Adjacent and subsumed positives together are better than either",
+            *("both", "adjacent", "subsuming"),
         ),
     ),
     small=OF_FIGURES,
-    paper=PAPER,
 )
 
 OBJECTIVES = {"both": BOTH, "contrastive only": CONTRASTIVE_ONLY, "mlm only": MLM_ONLY}
 SHARES = {10: 0.1, 40: 0.4, 100: None}
-"""Per cent -> what an arm asks of its corpus; none: all of it."""
+"""Percentage -> share of the corpus; None: all of it."""
 
-OBJECTIVE = Experiment(
+OBJECTIVE = table(
     id="declutr.f3",
     title="Objective and share of the documents",
     arms=tuple(
@@ -229,26 +213,18 @@ OBJECTIVE = Experiment(
     ),
     columns=FOUR,
     claims=(
-        Claim(
-            text="Both objectives together are better than either",
-            better="both, 100 %",
-            than=("contrastive only, 100 %", "mlm only, 100 %"),
+        claim(
+            "Both objectives together are better than either",
+            *("both, 100 %", "contrastive only, 100 %", "mlm only, 100 %"),
         ),
-        Claim(
-            text="With both, more documents are better",
-            better="both, 100 %",
-            than=("both, 10 %", "both, 40 %"),
-        ),
-        Claim(
-            text="The contrastive objective alone is best at 40 % of the documents",
-            better="contrastive only, 40 %",
-            than=("contrastive only, 10 %", "contrastive only, 100 %"),
+        claim("With both, more documents are better", "both, 100 %", "both, 10 %", "both, 40 %"),
+        claim(
+            "The contrastive objective alone is best at 40 % of the documents",
+            *("contrastive only, 40 %", "contrastive only, 10 %", "contrastive only, 100 %"),
         ),
     ),
     axis="per cent of the documents",
-    small=OF_ARTICLES,
-    paper=PAPER,
-    differs="As many steps whatever the share; one size of encoder, not two.",
+    differs="All shares have equally many steps. There is one size of encoder, not two.",
 )
 
 EXPERIMENTS = (MAIN, SNLI, ANCHORS, POSITIVES, STRATEGIES, OBJECTIVE)

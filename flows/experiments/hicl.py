@@ -1,18 +1,20 @@
-"""hicl, HiCL: Hierarchical Contrastive Learning of Unsupervised Sentence Embeddings.
+"""HiCL: Hierarchical Contrastive Learning of Unsupervised Sentence Embeddings (hicl).
 
-Its sequences are lines of Wikipedia of up to 512 tokens; ours are articles of Reuters-21578, cut at
-128, of which most have several segments. A base method alone reads their sentences one by one. Of
-the paper's tables few numbers are at hand (erratum E36): claims are its text's.
+The paper's sequences are lines of Wikipedia of up to 512 tokens. Here they are articles of
+Reuters-21578, cut at 128 tokens; most have several segments. A base method alone reads single
+sentences. Few numbers of the paper's tables are available (erratum E36): claims come from its text,
+those of the ablations from its settings. Most ablations are evaluated on STS-B dev.
 """
 
-from flows.experiments.sets import seven_of
+from functools import partial
+
+from flows.experiments.parts import CONTEXT, START, claim, suite_columns
 from sentemb_core.config.experiments import (
     SECONDS,
     SMALL,
     Arm,
     Base,
     Budget,
-    Claim,
     Column,
     Corpus,
     Experiment,
@@ -23,8 +25,8 @@ from sentemb_core.config.presets import preset_of
 from sentemb_core.config.run import EncoderConfig
 
 TUNED = (
-    "Texts and sets are those of the folder; one rate and one share of the segments' loss for all, "
-    "which the paper tuned; the last step, not the best on STS-B dev"
+    "Texts and sets are those of the data folder. All rows have one learning rate and one share of "
+    "the segments' loss; the paper tuned both. The last step is kept, not the best on STS-B dev."
 )
 
 PAPER = Budget(
@@ -38,73 +40,77 @@ PAPER = Budget(
     seeds=(42,),
     presets=("paper",),
     stated={"batch_size": 64, "learning_rate": 3e-5},
-    differs=f"{TUNED}; BERT-base alone.",
+    differs=f"{TUNED} BERT-base is the only encoder.",
 )
-"""A million sentences once in batches of 64, as its best number of BERT-base (76.35); learning
-rates were tuned among 5e-6, 1e-5, 3e-5 and 5e-5. A base model is trained in fp32."""
+"""A million sentences once at batch 64, as for its best number of BERT-base (76.35), in fp32.
+
+Learning rates were tuned among 5e-6, 1e-5, 3e-5 and 5e-5.
+"""
 
 NEWS: Corpus = "news_reuters21578"
-LONGEST = 128
-"""Tokens of a sequence: the positions of our base encoder."""
-
 PAPER_LONGEST = 512
 
 OF_NEWS = SMALL.with_difference(
-    "Articles of Reuters, their first 12 sentences cut at 128 tokens, in place of Wikipedia's "
-    "lines, base (2 layers, 128 wide, pre-trained by our Condenser stage)."
+    "Articles of Reuters, their first 12 sentences cut at 128 tokens, replace lines of Wikipedia. "
+    "The base has 2 layers of width 128 and comes from our Condenser stage."
 )
 
 OF_BASE_ALONE = (
-    "A base method alone reads single sentences, HiCL an article's as one sequence as far as its "
-    "tokens reach."
+    "A base method alone reads single sentences; HiCL reads an article as one sequence, up to its "
+    "maximum length."
 )
-"""Of tables that have both; a row on whole sequences is the base method on what HiCL reads."""
+"""For tables with both. A row on whole sequences is the base method on the sequences of HiCL."""
 
-STS = seven_of("sts", NEWS)
+table = partial(Experiment, small=OF_NEWS, paper=PAPER)
 
+STS = suite_columns("sts", NEWS)
+DEV = (Column(label="STS-B dev", corpus=NEWS, judge="STS-B-dev"),)
 
 PROMPTED = SNCSE.model_validate(preset_of("hicl", "over_sncse")["method"]["base"])
 """SNCSE with the prompt that HiCL's paper quotes (erratum E37)."""
 
+Method = HiCL | SimCSE | ESimCSE | SNCSE
+
 
 def sliced(**settings: object) -> HiCL:
-    """HiCL on our sequences."""
-    return HiCL.model_validate({"longest": LONGEST} | settings)
+    """Return HiCL with a setting, on sequences of 128 tokens."""
+    return HiCL.model_validate({"longest": CONTEXT} | settings)
 
 
 def arm(
     label: str,
-    method: HiCL | SimCSE | ESimCSE | SNCSE,
+    method: Method,
     *,
     x: float | None = None,
+    curve: str = "",
     batch_size: int | None = None,
     times: float = 1.0,
 ) -> Arm:
-    """One training from the base encoder."""
-    paper = as_in_paper(method)
-    step = Train(method=method, paper=paper, batch_size=batch_size, times=times)
-    return Arm(label=label, steps=(step,), x=x)
+    """Return an arm with one training from the base encoder."""
+    step = Train(method=method, paper=as_in_paper(method), batch_size=batch_size, times=times)
+    return Arm(label=label, steps=(step,), x=x, curve=curve)
 
 
-def as_in_paper(method: HiCL | SimCSE | ESimCSE | SNCSE) -> HiCL | None:
-    """HiCL with the paper's sequences in place of ours, and over SNCSE with its own prompt."""
+def as_in_paper(method: Method) -> HiCL | None:
+    """Return HiCL with the paper's sequences, and over SNCSE with the paper's prompt."""
     if not isinstance(method, HiCL):
         return None
-    cut = [name for name in ("segment", "longest") if getattr(method, name) == LONGEST]
+    cut = [name for name in ("segment", "longest") if getattr(method, name) == CONTEXT]
     longer = method.model_copy(update=dict.fromkeys(cut, PAPER_LONGEST))
     return longer.model_copy(update={"base": PROMPTED}) if method.base == SNCSE() else longer
 
 
 ALONE = arm("simcse", SimCSE())
+ON_SEQUENCES = arm("simcse, whole sequences", sliced(segment=CONTEXT))
 HICL = arm("hicl (SimCSE)", sliced())
 
 BASES = {"SimCSE": SimCSE(), "ESimCSE": ESimCSE(), "SNCSE": SNCSE()}
 
-MAIN = Experiment(
+MAIN = table(
     id="hicl.t1",
     title="HiCL on three methods, and each alone",
     arms=(
-        Arm(label="start encoder"),
+        START,
         *(
             one
             for name, base in BASES.items()
@@ -113,34 +119,22 @@ MAIN = Experiment(
     ),
     columns=STS,
     claims=tuple(
-        Claim(
-            text=f"HiCL gains over {name} alone",
-            better=f"hicl ({name})",
-            than=(name.lower(),),
-        )
-        for name in BASES
+        claim(f"HiCL gains over {name} alone", f"hicl ({name})", name.lower()) for name in BASES
     ),
-    small=OF_NEWS,
-    paper=PAPER,
     differs=OF_BASE_ALONE,
 )
 
 
 def longer(budget: Budget, tokens: int) -> Budget:
-    """From an encoder that reads so many tokens of a review, not 32."""
+    """Return the budget with an encoder that reads more tokens of a review than 32."""
     encoder = budget.base.encoder.model_copy(update={"max_length": tokens})
     return budget.model_copy(update={"base": budget.base.model_copy(update={"encoder": encoder})})
 
 
-LONG_TEXTS = Experiment(
+LONG_TEXTS = table(
     id="hicl.t8",
     title="Long texts: reviews",
-    arms=(
-        Arm(label="start encoder"),
-        ALONE,
-        arm("simcse, whole sequences", sliced(segment=LONGEST)),
-        HICL,
-    ),
+    arms=(START, ALONE, ON_SEQUENCES, HICL),
     columns=(
         Column(label="IMDB", corpus=NEWS, judge="IMDB"),
         *(
@@ -149,53 +143,50 @@ LONG_TEXTS = Experiment(
         ),
     ),
     claims=(
-        Claim(
-            text="HiCL gains on long texts (the paper: 1.97 points on Yelp, 2.27 on IMDB)",
-            better=HICL.label,
-            than=(ALONE.label,),
+        claim(
+            "HiCL gains on long texts (the paper: 1.97 points on Yelp, 2.27 on IMDB)",
+            *(HICL.label, ALONE.label),
         ),
-        Claim(
-            text="(ours) ... and over its base method on whole sequences",
-            better=HICL.label,
-            than=("simcse, whole sequences",),
+        claim(
+            "(ours) ... and over its base method on whole sequences",
+            *(HICL.label, ON_SEQUENCES.label),
         ),
     ),
     small=longer(
         OF_NEWS.with_difference(
-            "A sample of IMDB, the first 128 tokens of a review; our base hardly saw positions "
-            "beyond 32 before."
+            "A sample of IMDB; an encoder reads the first 128 tokens of a review. Pre-training of "
+            "the base hardly reached positions beyond 32."
         ),
-        LONGEST,
+        CONTEXT,
     ),
     paper=longer(PAPER, PAPER_LONGEST),
-    differs=f"Reviews of books and kitchenware in place of Yelp. {OF_BASE_ALONE}",
+    differs=f"Reviews of books and kitchenware replace Yelp. {OF_BASE_ALONE}",
 )
 
-TRANSFER = Experiment(
+TRANSFER = table(
     id="hicl.t11",
     title="Transfer",
-    arms=(Arm(label="start encoder"), ALONE, HICL),
-    columns=seven_of("transfer", NEWS),
+    arms=(START, ALONE, HICL),
+    columns=suite_columns("transfer", NEWS),
     claims=(
-        Claim(
-            text="HiCL gains in transfer (the paper: .39 points over seven tasks)",
-            better=HICL.label,
-            than=(ALONE.label,),
+        claim(
+            "HiCL gains in transfer (the paper: .39 points over seven tasks)",
+            *(HICL.label, ALONE.label),
         ),
     ),
-    small=OF_NEWS,
-    paper=PAPER,
     differs=OF_BASE_ALONE,
 )
 
 
 def timed(label: str, segment: int, longest: int) -> Arm:
-    """A tenth of the steps: time a step is what is asked."""
+    """Return a tenth of the steps: the time of a step is measured."""
     step = Train(method=HiCL(segment=segment, longest=longest), batch_size=16, times=0.1)
     return Arm(label=f"{label} ({longest} tokens)", steps=(step,))
 
 
-TIME = Experiment(
+TIMED = (Column(label="seconds", corpus="long_elife", judge=SECONDS),)
+
+TIME = table(
     id="hicl.time",
     title="Time to train, by the length of sequences",
     arms=tuple(
@@ -203,14 +194,9 @@ TIME = Experiment(
         for longest in (128, 512)
         for label, segment in (("whole sequences", None), ("hicl", 32))
     ),
-    columns=(Column(label="seconds", corpus="long_elife", judge=SECONDS),),
+    columns=TIMED,
     claims=tuple(
-        Claim(
-            text=text,
-            better=f"hicl ({longest} tokens)",
-            than=(f"whole sequences ({longest} tokens)",),
-            columns=("seconds",),
-        )
+        claim(text, f"hicl ({longest} tokens)", f"whole sequences ({longest} tokens)", on=TIMED)
         for text, longest in (
             ("Slices of 512 tokens take less time than the whole", 512),
             ("(ours) Slices of 128 tokens take less time than the whole", 128),
@@ -224,30 +210,28 @@ TIME = Experiment(
             ),
         }
     ).with_difference(
-        "Seconds of one CPU thread, 2 layers of 128 dimensions from random weights; 30 steps of "
-        "16, below the usual 300 steps of 64: whole sequences of 512 tokens are slow, and what is "
-        "asked is the time of a step."
+        "Seconds are of one CPU thread, 2 layers of width 128 from random weights. There are 30 "
+        "steps of 16, below the usual 300 steps of 64, because whole sequences of 512 tokens are "
+        "slow and only the time of a step matters."
     ),
-    paper=PAPER,
-    differs="Seconds for a tenth of the steps, of 16 articles of eLife; the paper's: minutes of an "
-    "A40 for a whole training.",
+    differs="Seconds are for a tenth of the steps, with 16 articles of eLife a step. The paper's "
+    "numbers are minutes of an A40 for a whole training.",
 )
 
-WITH_ARTICLES = Experiment(
+WITH_ARTICLES = table(
     id="hicl.t5",
     title="Trained on WikiText-103 and a million sentences",
-    arms=(Arm(label="start encoder"), arm("baseline", SimCSE()), arm("hicl", sliced())),
-    columns=seven_of("sts", "wikitext_103"),
+    arms=(START, arm("baseline", SimCSE()), arm("hicl", sliced())),
+    columns=suite_columns("sts", "wikitext_103"),
     claims=(
-        Claim(
-            text="HiCL gains where articles stand beside sentences (the paper: .48 points)",
-            better="hicl",
-            than=("baseline",),
+        claim(
+            "HiCL gains where articles stand beside sentences (the paper: .48 points)",
+            *("hicl", "baseline"),
         ),
     ),
     small=SMALL.with_difference(
-        "Paragraphs, their first 12 sentences cut at 128 tokens; base (2 layers, 128 wide, "
-        "pre-trained by our Condenser stage) in place of RoBERTa-large."
+        "Texts are paragraphs, their first 12 sentences cut at 128 tokens. The base has 2 layers "
+        "of width 128 and comes from our Condenser stage, in place of RoBERTa-large."
     ),
     paper=PAPER.model_copy(
         update={
@@ -255,10 +239,173 @@ WITH_ARTICLES = Experiment(
                 encoder=EncoderConfig(name="roberta-large", pooling="cls_before_pooler"), times=0
             ),
             "dtype": "bfloat16",
-            "differs": f"{TUNED}; 15,625 steps, not an epoch; bfloat16 in place of fp16.",
+            "differs": f"{TUNED} There are 15,625 steps, not an epoch; bfloat16 replaces fp16.",
         }
     ),
-    differs=f"The baseline is SimCSE; which method the paper's is, is not at hand. {OF_BASE_ALONE}",
+    differs=f"The baseline is SimCSE; the paper's baseline is not known. {OF_BASE_ALONE}",
 )
 
-EXPERIMENTS = (MAIN, LONG_TEXTS, TRANSFER, TIME, WITH_ARTICLES)
+POOLING = table(
+    id="hicl.t3",
+    title="Segments added up by their length, or all alike",
+    arms=(
+        arm("weighted", sliced(pooling="weighted")),
+        arm("unweighted", sliced(pooling="plain")),
+    ),
+    columns=STS,
+    claims=(claim("Weights by length make better sequences", "weighted", "unweighted"),),
+)
+
+RELATION = table(
+    id="hicl.t4",
+    title="What segments of one sequence are to each other",
+    arms=(
+        arm("ignored", sliced(siblings="ignored")),
+        arm("negatives", sliced(siblings="negative")),
+        arm("positives", sliced(siblings="positive")),
+    ),
+    columns=DEV,
+    claims=(
+        claim("Segments of one sequence are best left out", "ignored", "negatives", "positives"),
+    ),
+)
+
+SLICING = table(
+    id="hicl.f2",
+    title="Tokens of a segment",
+    arms=(
+        ALONE,
+        *(arm(str(length), sliced(segment=length), x=length) for length in (16, 24, 32, 40)),
+        arm("whole sequences", sliced(segment=CONTEXT)),
+    ),
+    columns=DEV,
+    claims=(
+        claim("Segments of 32 tokens are best", "32", "16", "24", "40"),
+        claim("Segments beat whole sequences", "32", "whole sequences"),
+    ),
+    axis="tokens of a segment",
+    differs=OF_BASE_ALONE,
+)
+
+PRE_SLICED = table(
+    id="hicl.t6",
+    title="Is it slicing alone? The base method on slices as texts of their own",
+    arms=(
+        arm("simcse, first 32 tokens", sliced(longest=32)),
+        ON_SEQUENCES,
+        arm("simcse, pre-sliced", SimCSE()),
+        arm("simcse, pre-sliced, 256 a batch", SimCSE(), batch_size=256),
+        HICL,
+    ),
+    columns=STS,
+    claims=(
+        claim(
+            "HiCL is better than its base method on pre-sliced texts",
+            *(HICL.label, "simcse, pre-sliced"),
+        ),
+        claim(
+            "(ours) ... and when that reads as many segments a step",
+            *(HICL.label, "simcse, pre-sliced, 256 a batch"),
+        ),
+        claim(
+            "HiCL is better than its base method on sequences cut at 32 tokens",
+            *(HICL.label, "simcse, first 32 tokens"),
+        ),
+    ),
+    differs="Pre-sliced texts are sentences, not slices of 32 tokens.",
+)
+
+ALPHAS = (0.0, 0.01, 0.05, 0.15, 0.5, 1.0)
+
+ALPHA = table(
+    id="hicl.t7",
+    title="The share of the segments' loss",
+    arms=(ALONE, *(arm(f"{share:g}", sliced(alpha=share), x=share) for share in ALPHAS)),
+    columns=DEV,
+    claims=(
+        claim("A small share is better than none", "0.05", "0"),
+        claim("A small share is better than segments alone", "0.05", "1"),
+    ),
+    axis="alpha",
+    differs=OF_BASE_ALONE,
+)
+
+DENOMINATOR = table(
+    id="hicl.t16",
+    title="Segments of other sequences as negatives: each for itself, or their mean",
+    arms=(
+        arm("summation", sliced(denominator="sum")),
+        arm("averaging", sliced(denominator="average")),
+    ),
+    columns=DEV,
+    claims=(
+        claim(
+            "Each segment as a negative of its own is better than their mean",
+            *("summation", "averaging"),
+        ),
+    ),
+)
+
+BETAS = (1e-5, 3e-5, 1e-4, 3e-4)
+
+SECOND_VERSION = table(
+    id="hicl.t9",
+    title="HiCLv2: segments that choose their own sequence",
+    arms=(HICL, *(arm(f"{share:g}", sliced(beta=share), x=share) for share in BETAS)),
+    columns=DEV,
+    claims=(claim("Segments against sequences gain over HiCL", "3e-05", HICL.label),),
+    axis="beta",
+)
+
+BATCHES = (16, 64, 256)
+BOTH = ("hicl", "simcse")
+BATCHED: dict[str, HiCL | SimCSE] = {"simcse": SimCSE(), "hicl": sliced()}
+
+
+def batched(name: str, size: int) -> Arm:
+    """Return an arm that reads equally many texts at every batch size."""
+    label = f"{name}, {size} a batch"
+    return arm(label, BATCHED[name], batch_size=size, times=64 / size, x=size, curve=name)
+
+
+BATCH = table(
+    id="hicl.t10",
+    title="Batch size, at as many texts",
+    arms=tuple(batched(name, size) for size in BATCHES for name in BATCHED),
+    paper_arms=tuple(batched(name, 1_024) for name in BATCHED),
+    columns=DEV,
+    claims=(
+        *(
+            claim(
+                f"HiCL gains at {size} a batch", f"hicl, {size} a batch", f"simcse, {size} a batch"
+            )
+            for size in BATCHES
+        ),
+        claim(
+            "HiCL needs no large batch: at 64 it is above SimCSE at 256",
+            *("hicl, 64 a batch", "simcse, 256 a batch"),
+        ),
+    ),
+    axis="texts of a batch",
+    small=OF_NEWS.with_difference(
+        "Batches are 16, 64 and 256 in place of 64, 256 and 1,024. All read equally many texts, so "
+        "a batch of 256 takes 75 steps, below the usual 300 steps of 64."
+    ),
+    differs=OF_BASE_ALONE,
+)
+
+EXPERIMENTS = (
+    MAIN,
+    LONG_TEXTS,
+    TRANSFER,
+    TIME,
+    WITH_ARTICLES,
+    POOLING,
+    RELATION,
+    SLICING,
+    PRE_SLICED,
+    ALPHA,
+    SECOND_VERSION,
+    BATCH,
+    DENOMINATOR,
+)

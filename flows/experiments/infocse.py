@@ -1,26 +1,31 @@
-"""infocse, InfoCSE-aux: its tables. All arms read the plain sentences.
+"""InfoCSE-aux (infocse): its tables. All arms train on the plain sentences.
 
-The paper compares rows of BERT-base; those of BERT-large are another `--encoder`, with
-a Condenser's head for the methods that go on with one.
+The paper's rows of BERT-base are the default. For its rows of BERT-large name another `--encoder`;
+methods that continue a Condenser stage need one with a Condenser head.
 """
 
-from collections.abc import Sequence
+from functools import partial
 
-from flows.experiments.sets import seven_of
-from flows.method_table import METHODS
+from flows.experiments.parts import (
+    BM25,
+    RANDOM,
+    WORD_VECTORS,
+    claim,
+    row,
+    suite_columns,
+)
 from sentemb_core.config.experiments import (
     BEIR,
     SMALL,
     Arm,
     Base,
     Budget,
-    Claim,
     Column,
     Experiment,
     Finish,
     Train,
 )
-from sentemb_core.config.methods import InfoCSEAux, SimCSE
+from sentemb_core.config.methods import InfoCSEAux, MethodSettings, SimCSE
 from sentemb_core.config.run import EncoderConfig
 from sentemb_core.types import Pooling
 
@@ -34,93 +39,62 @@ PAPER = Budget(
     threads=None,
     seeds=(42,),
     presets=("code", "paper"),
-    differs="Texts and sets are those of the folder; every arm starts from BERT after our "
-    "Condenser stage of ten times the steps, where only InfoCSE-aux did, from one of 8 epochs; "
-    "every method for as many steps, 32 tokens a sentence, and the last step, not the best on "
-    "STS-B dev; DiffCSE's generator is that stage's head; bfloat16 where that is faster.",
+    differs="Texts and sets are those of the data folder. Every arm starts from BERT after our "
+    "Condenser stage of ten times the steps; in the paper only InfoCSE-aux did, after a stage of 8 "
+    "epochs. Every method has equally many steps and 32 tokens a sentence, and keeps the last "
+    "step, not the best on STS-B dev. DiffCSE's generator is the head of that stage. Training is "
+    "in bfloat16 if that is faster.",
 )
-"""The code's: a million sentences of Wikipedia twice by 64, at 7e-6. Section 4.2 says one epoch at
-3e-5 (erratum E16). Its Condenser stage took 8 epochs of Wikipedia and books, 1,024 a step. Every
-other method is trained as its own code, else its own paper says, for as many steps."""
+"""The code's settings: a million sentences of Wikipedia twice, batch 64, rate 7e-6.
+
+Section 4.2 states one epoch at 3e-5 (erratum E16). The paper's Condenser stage took 8 epochs of
+Wikipedia and books at batch 1,024. Every other method has the settings of its own code, else of its
+own paper, for equally many steps.
+"""
+
+BASE = "The base has 2 layers of width 128"
+TRAINED = (
+    "Our Condenser stage pre-trained it, and every arm starts from it; in the paper only "
+    "InfoCSE-aux did. Open sentences replace a million from Wikipedia. The last step is kept, not "
+    "the best on STS-B dev."
+)
+FROM_BASE = SMALL.with_difference(f"{BASE} and pools by the mean in place of [CLS]. {TRAINED}")
+
+table = partial(Experiment, small=FROM_BASE, paper=PAPER)
 
 DEV = Column(label="STS-B dev", judge="STS-B-dev", averaged=False)
-"""It chooses; papers average the sets that report."""
+"""The papers choose by this set, so it is not part of an average."""
 
-STS = seven_of("sts")
-
-BASE = "Base of 2 layers, 128 wide"
-TRAINED = (
-    "pre-trained by our Condenser stage, which every arm starts from, where only InfoCSE-aux did; "
-    "open sentences in place of a million from Wikipedia; the last step, not the best on STS-B dev."
-)
-FROM_BASE = SMALL.with_difference(f"{BASE}, its mean in place of [CLS], {TRAINED}")
-
+STS = suite_columns("sts")
 
 START = Arm(label="start encoder", pooling="first_last_mean")
-"""As the paper has BERT; the pooling that methods start from is the next one's."""
+"""Pooled as the paper pools BERT."""
 
 START_MEAN = Arm(label="start encoder, mean")
+"""Pooled as the methods start."""
+
+INFOCSE_AUX = row("infocse_aux")
+WITHOUT_MLM = InfoCSEAux(weight=0.0)
+WITHOUT_CONTRASTIVE = InfoCSEAux(weight=1e4)
+"""The contrastive loss vanishes beside this weight; Adam is invariant to the scale of the loss."""
 
 
-def arm(label: str, name: str = "", pooling: Pooling | None = None, times: float = 1.0) -> Arm:
-    """A method of the table of methods; its name is the label unless told."""
-    step = Train.model_validate({"method": METHODS[name or label], "times": times})
-    return Arm(label=label, steps=(step,), pooling=pooling)
-
-
-def auxiliary(label: str, settings: InfoCSEAux, x: float | None = None) -> Arm:
-    """InfoCSE-aux with a setting of its own."""
+def trained(label: str, settings: MethodSettings, x: float | None = None) -> Arm:
+    """Return an arm with one training."""
     return Arm(label=label, steps=(Train(method=settings),), x=x)
 
 
-def claim(text: str, better: str, *than: str, on: Sequence[Column] = ()) -> Claim:
-    """One arm above others, in all columns unless told."""
-    columns = tuple(column.label for column in on)
-    return Claim(text=text, better=better, than=than, columns=columns)
-
-
-def ablation(
-    id: str,
-    title: str,
-    arms: tuple[Arm, ...],
-    claims: tuple[Claim, ...],
-    differs: str = "",
-    axis: str | None = None,
-    small: Budget = FROM_BASE,
-) -> Experiment:
-    """Arms on STS-B dev, beside what they start from."""
-    return Experiment(
-        id=id,
-        title=title,
-        arms=(START_MEAN, *arms),
-        columns=(DEV,),
-        claims=claims,
-        axis=axis,
-        small=small,
-        paper=PAPER,
-        differs=differs,
-    )
-
-
-WORDS = Arm(label="word vectors", system="word vectors")
-INFOCSE_AUX = arm("infocse_aux")
-WITHOUT_MLM = InfoCSEAux(weight=0.0)
-
-WITHOUT_CONTRASTIVE = InfoCSEAux(weight=1e4)
-"""Beside it the contrastive loss vanishes, and Adam does not care how large the other is."""
-
 MLM_WEIGHTS = ("0.01", "0.1", "1")
 
-WEIGHTS = ablation(
+WEIGHTS = table(
     id="infocse.t1",
     title="SimCSE with a masked-language loss, by its weight",
     arms=(
-        arm("simcse"),
-        *(
-            Arm(label=label, steps=(Train(method=SimCSE(mlm=float(label))),), x=float(label))
-            for label in MLM_WEIGHTS
-        ),
+        START_MEAN,
+        row("simcse"),
+        *(trained(label, SimCSE(mlm=float(label)), float(label)) for label in MLM_WEIGHTS),
     ),
+    columns=(DEV,),
     claims=(
         claim("A masked-language loss beside SimCSE costs similarity", "simcse", *MLM_WEIGHTS),
     ),
@@ -131,21 +105,20 @@ WEIGHTS = ablation(
 OF_MEANS = ("consert", "mirror_bert", "is_bert", "ct")
 OF_CLS = ("sg_opt", "simcse", "esimcse", "diffcse")
 UNTRAINED = ("word vectors", "start encoder", "flow", "whitening")
-EITHER = ("diffcse", "infocse_aux")
 
-SIMILARITY = Experiment(
+SIMILARITY = table(
     id="infocse.t2",
     title="Similarity of sentences",
     arms=(
-        WORDS,
+        WORD_VECTORS,
         START,
         START_MEAN,
         Arm(label="flow", steps=(Finish(map="flow"),), pooling="last_two_mean"),
         Arm(label="whitening", steps=(Finish(map="whitening"),), pooling="first_block_last_mean"),
-        *(arm(name, pooling="mean") for name in OF_MEANS),
-        *map(arm, OF_CLS),
+        *(row(name, pooling="mean") for name in OF_MEANS),
+        *map(row, OF_CLS),
         INFOCSE_AUX,
-        arm("simcse, three times the steps", "simcse", times=3.0),
+        row("simcse, three times the steps", "simcse", times=3.0),
     ),
     columns=STS,
     claims=(
@@ -161,11 +134,10 @@ SIMILARITY = Experiment(
             "simcse, three times the steps",
         ),
     ),
-    small=FROM_BASE,
     paper=PAPER.with_difference(
-        "Mirror-BERT's mean is of the tokens, where its code's is of the padding, too."
+        "Mirror-BERT's mean is over the tokens; its code's includes the padding."
     ),
-    differs="Word vectors, flow and whitening learn from the sentences of the folder.",
+    differs="Word vectors, flow and whitening learn from the sentences of the data folder.",
 )
 
 RETRIEVERS = ("simcse", "esimcse", "diffcse")
@@ -174,20 +146,12 @@ BEIR_SETS = (
     "trec-covid", "nfcorpus", "nq", "hotpotqa", "fiqa", "arguana", "webis-touche2020", "quora",
     "dbpedia-entity", "scidocs", "fever", "climate-fever", "scifact",
 )  # fmt: skip
-"""Folders of BEIR's freely available sets but CQADupStack, which are twelve; with it they are as
-many as the paper's fourteen, which it does not name."""
+"""BEIR's open sets without CQADupStack. The paper does not name its fourteen sets."""
 
-RETRIEVAL = Experiment(
+RETRIEVAL = table(
     id="infocse.t3",
     title="Zero-shot retrieval of four methods of sentences",
-    arms=(
-        Arm(label="random vectors", system="random"),
-        Arm(label="BM25", system="BM25"),
-        START,
-        START_MEAN,
-        *map(arm, RETRIEVERS),
-        INFOCSE_AUX,
-    ),
+    arms=(RANDOM, BM25, START, START_MEAN, *map(row, RETRIEVERS), INFOCSE_AUX),
     columns=(
         *(
             Column(label=name, judge=name, measure="nDCG@10")
@@ -203,59 +167,66 @@ RETRIEVAL = Experiment(
         claim("ESimCSE and DiffCSE retrieve worse than SimCSE", "simcse", "esimcse", "diffcse"),
         claim("(ours) Words alone retrieve better", "BM25", *RETRIEVERS, "infocse_aux"),
     ),
-    small=FROM_BASE,
-    paper=PAPER,
-    differs="Cranfield, CACM and NPL beside those of BEIR's 14 sets that are there, CQADupStack "
-    "left out, so that no average of ours is of the paper's sets; texts cut at 32.",
+    differs="The sets are Cranfield, CACM, NPL, and those of BEIR's sets that are in the data "
+    "folder, without CQADupStack; so our average is over other sets than the paper's. Texts are "
+    "cut at 32 tokens.",
 )
 
-PRE_TRAINED = ablation(
+PRE_TRAINED = table(
     id="infocse.t4",
     title="Auxiliary network pre-trained or not",
     arms=(
+        START_MEAN,
         INFOCSE_AUX,
-        arm("infocse_aux_random_head"),
-        arm("diffcse"),
-        arm("diffcse_random_generator"),
+        *map(row, ("infocse_aux_random_head", "diffcse", "diffcse_random_generator")),
     ),
+    columns=(DEV,),
     claims=(
         claim("Pre-training its network helps", "infocse_aux", "infocse_aux_random_head"),
         claim("(ours) So does DiffCSE's generator", "diffcse", "diffcse_random_generator"),
     ),
 )
 
-LOSSES = ablation(
+LOSSES = table(
     id="infocse.t5",
     title="Without one of the two losses",
     arms=(
+        START_MEAN,
         INFOCSE_AUX,
-        auxiliary("without mlm", WITHOUT_MLM),
-        auxiliary("without contrastive", WITHOUT_CONTRASTIVE),
+        trained("without mlm", WITHOUT_MLM),
+        trained("without contrastive", WITHOUT_CONTRASTIVE),
     ),
+    columns=(DEV,),
     claims=(
         claim("Both losses are needed", "infocse_aux", "without mlm", "without contrastive"),
         claim("The contrastive one is needed more", "without mlm", "without contrastive"),
     ),
-    differs="Without the contrastive loss: the other with a weight of 10,000 beside it.",
+    differs="Without the contrastive loss means: the other loss has a weight of 10,000.",
 )
 
-DETACHED = ablation(
+DETACHED = table(
     id="infocse.t6",
     title="Lower layers detached or not",
     arms=(
-        auxiliary("detached", InfoCSEAux()),
-        auxiliary("not detached", InfoCSEAux(detach=False)),
+        START_MEAN,
+        trained("detached", InfoCSEAux()),
+        trained("not detached", InfoCSEAux(detach=False)),
     ),
+    columns=(DEV,),
     claims=(claim("Masked tokens must not train the lower layers", "detached", "not detached"),),
-    small=FROM_BASE.with_difference("The lower half is 1 layer of 2, 6 of 12 in the paper."),
+    small=FROM_BASE.with_difference("The lower half is 1 layer of 2; in the paper it is 6 of 12."),
 )
 
 RATES = ("0.10", "0.15", "0.20", "0.25", "0.30", "0.35", "0.40", "0.45")
 
-MASK_RATES = ablation(
+MASK_RATES = table(
     id="infocse.t7",
     title="Share of tokens masked",
-    arms=tuple(auxiliary(rate, InfoCSEAux(mask_rate=float(rate)), float(rate)) for rate in RATES),
+    arms=(
+        START_MEAN,
+        *(trained(rate, InfoCSEAux(mask_rate=float(rate)), float(rate)) for rate in RATES),
+    ),
+    columns=(DEV,),
     claims=(
         claim("40 % are best", "0.40", *(rate for rate in RATES if rate != "0.40")),
         claim("40 % are better than BERT's 15 %", "0.40", "0.15"),
@@ -265,13 +236,15 @@ MASK_RATES = ablation(
 
 LAMBDAS = ("1e-5", "5e-5", "1e-4", "5e-3", "5e-2")
 
-LAMBDA = ablation(
+LAMBDA = table(
     id="infocse.t8",
     title="Weight of the auxiliary loss",
     arms=(
-        auxiliary("0", WITHOUT_MLM),
-        *(auxiliary(one, InfoCSEAux(weight=float(one)), float(one)) for one in LAMBDAS),
+        START_MEAN,
+        trained("0", WITHOUT_MLM),
+        *(trained(one, InfoCSEAux(weight=float(one)), float(one)) for one in LAMBDAS),
     ),
+    columns=(DEV,),
     claims=(
         claim("The least weight is best", "1e-5", "0", *LAMBDAS[1:]),
         claim("The least weight gains over none", "1e-5", "0"),
@@ -284,10 +257,14 @@ LAMBDA = ablation(
 POOLED = ("simcse", "diffcse", "infocse_aux")
 CLS: tuple[Pooling, ...] = ("cls", "cls_before_pooler")
 
-POOLERS = ablation(
+POOLERS = table(
     id="infocse.t9",
     title="The first token with or without a layer on top",
-    arms=tuple(arm(f"{name}, {pooling}", name, pooling) for name in POOLED for pooling in CLS),
+    arms=(
+        START_MEAN,
+        *(row(f"{name}, {pooling}", name, pooling=pooling) for name in POOLED for pooling in CLS),
+    ),
+    columns=(DEV,),
     claims=tuple(
         claim(
             f"{name}: the token itself is better than with a layer on top",
@@ -296,81 +273,71 @@ POOLERS = ablation(
         )
         for name in POOLED
     ),
-    small=SMALL.with_difference(f"{BASE}, {TRAINED}"),
-    differs="cls is a dense layer of the encoder under the training head; the paper keeps the "
+    small=SMALL.with_difference(f"{BASE}. {TRAINED}"),
+    differs="cls is a dense layer of the encoder below the training head; the paper keeps the "
     "training head itself.",
 )
 
-TRANSFER = Experiment(
+TRANSFER = table(
     id="infocse.t10",
     title="Transfer: a linear probe on frozen vectors",
     arms=(
-        WORDS,
+        WORD_VECTORS,
         Arm(label="start encoder", pooling="mean"),
         Arm(label="start encoder (cls)", pooling="cls_before_pooler"),
-        arm("simcse"),
-        arm("simcse+mlm"),
+        row("simcse"),
+        row("simcse+mlm"),
         INFOCSE_AUX,
     ),
-    columns=seven_of("transfer"),
+    columns=suite_columns("transfer"),
     claims=(
         claim("InfoCSE-aux transfers better than SimCSE", "infocse_aux", "simcse"),
         claim("So does SimCSE with a masked-language loss", "simcse+mlm", "simcse"),
         claim(
             "InfoCSE-aux transfers better than the encoder it starts from",
             "infocse_aux",
-            "start encoder",
-            "start encoder (cls)",
+            *("start encoder", "start encoder (cls)"),
         ),
     ),
-    small=FROM_BASE,
-    paper=PAPER,
-    differs="Word vectors learn from the sentences of the folder.",
+    differs="Word vectors learn from the sentences of the data folder.",
 )
 
 RECALLS = tuple(
     Column(label=measure, judge="STS-B-retrieval", measure=measure)
     for measure in ("R@1", "R@5", "R@10")
 )
-"""Claims are of the second, the judge's main measure, whose units an interval resamples."""
+"""Claims are about R@5: the single values of the main measure are kept, for the interval."""
 
-IN_DOMAIN = Experiment(
+IN_DOMAIN = table(
     id="infocse.t11",
     title="Retrieval of paraphrases among the sentences of STS-B",
-    arms=(
-        Arm(label="random vectors", system="random"),
-        Arm(label="BM25", system="BM25"),
-        *map(arm, POOLED),
-    ),
+    arms=(RANDOM, BM25, *map(row, POOLED)),
     columns=RECALLS,
     claims=(
         claim(
             "InfoCSE-aux finds paraphrases better than SimCSE and DiffCSE",
-            "infocse_aux",
-            *("simcse", "diffcse"),
+            *("infocse_aux", "simcse", "diffcse"),
             on=RECALLS[1:2],
         ),
         claim("(ours) And better than words alone", "infocse_aux", "BM25", on=RECALLS[1:2]),
     ),
-    small=FROM_BASE,
-    paper=PAPER,
-    differs="The paper's row labels are lost: the methods are ours to name. Sentences recur: a "
-    "query finds neither itself nor a copy of itself or of what it looks for, of which the paper "
-    "says nothing.",
+    differs="The paper's row labels are lost, so we chose the methods. Sentences recur: a query "
+    "retrieves neither itself, nor a copy of itself or of its target. The paper does not mention "
+    "copies.",
 )
 
-BOTH = Experiment(
+EITHER = ("diffcse", "infocse_aux")
+
+BOTH = table(
     id="infocse.t12",
     title="Replaced-token detection, masked language, both",
-    arms=(START_MEAN, *map(arm, (*EITHER, "rtd_mlm"))),
+    arms=(START_MEAN, *map(row, (*EITHER, "rtd_mlm"))),
     columns=(DEV, *STS),
     claims=(
         claim("Both losses are better than either, on STS-B dev", "rtd_mlm", *EITHER, on=(DEV,)),
         claim("Both losses are better than either, on the STS sets", "rtd_mlm", *EITHER, on=STS),
         claim("Masked language is better than replaced-token detection", *reversed(EITHER), on=STS),
     ),
-    small=FROM_BASE,
-    paper=PAPER,
 )
 
 EXPERIMENTS = (

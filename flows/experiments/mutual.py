@@ -1,11 +1,13 @@
-"""mutual, A Mutually Reinforced Framework for Pretrained Sentence Embeddings: its tables.
+"""A Mutually Reinforced Framework for Pretrained Sentence Embeddings (mutual): its tables.
 
-News, Web documents and Browsing stand for MIND, MS MARCO and a private log; ours are Reuters-21578,
-the blog of Digital.gov and 18F, and sessions that mix titles. A column is a corpus: arms train and
-are judged on the same one.
+The paper's News, Web documents and Browsing are MIND, MS MARCO and a private log. Here they are
+Reuters-21578, the blog of Digital.gov and 18F, and sessions that mix titles. A column is a corpus:
+arms train on it and are evaluated on it.
 """
 
-from flows.method_table import METHODS
+from functools import partial
+
+from flows.experiments.parts import BM25, METHODS, MINILM, RANDOM, START, claim
 from flows.presets import SMALL_EPOCHS, trained_by
 from sentemb_core.config.experiments import (
     CASE,
@@ -15,7 +17,6 @@ from sentemb_core.config.experiments import (
     Arm,
     Base,
     Budget,
-    Claim,
     Column,
     Experiment,
     Label,
@@ -37,234 +38,198 @@ PAPER = Budget(
     seeds=(42,),
     presets=("paper",),
     stated=trained_by("infocse_idc", "paper"),
-    differs="Texts are those of the folder; pools of 3,000 documents, not all; two rounds, not "
-    "until R@5 stops growing; SimCSE, ConSERT, Mirror-BERT and DeCLUTR have the pooling, the "
-    "cosine and the temperature of their own papers, ICT, CPC and CONPONO the mean, inner "
-    "products and no temperature of InfoCSE-IDC (the paper states no pooling, nor what the others "
-    "compare by); one neighbour on each side for CONPONO; bfloat16 where that is faster; gradients "
-    "clipped at 1.",
+    differs="Texts are those of the data folder. Pools have 3,000 documents, not all. Two rounds "
+    "are run; the paper stops when R@5 stops growing. SimCSE, ConSERT, Mirror-BERT and DeCLUTR "
+    "keep the pooling, the cosine and the temperature of their own papers. ICT, CPC and CONPONO "
+    "have the mean, inner products and no temperature, as InfoCSE-IDC; the paper states no pooling "
+    "and no similarity of the others. CONPONO reads one neighbour on each side. Training is in "
+    "bfloat16 if that is faster, and gradients are clipped at 1.",
 )
-"""Appendix C, for all of a table: BERT-base, batch 3,200, Adam at 2e-5, at most 0.2 M steps, seed
-42."""
+"""Appendix C: BERT-base, batch 3,200, Adam at 2e-5, at most 0.2 M steps, seed 42."""
 
 COLUMNS = (
     Column(label="News", corpus="news_reuters21578", judge=TITLE, measure="R@5"),
     Column(label="Web documents", corpus="blog_usgov", judge=TITLE, measure="R@5"),
     Column(label="Browsing", corpus="session_mixed_titles", judge=TITLE, measure="R@20"),
 )
+NEWS, _, BROWSING = COLUMNS
 
 CORPORA = (
-    "Corpora (Reuters, Digital.gov's and 18F's blog, mixed sessions: R@20 there), documents cut to "
-    "their first 12 sentences"
+    "The corpora are Reuters, the blog of Digital.gov and 18F, and mixed sessions (R@20 there). "
+    "Documents are cut to their first 12 sentences."
 )
 
-WORDS = Budget(
+STATIC = Budget(
     steps=600,
     batch_size=128,
     learning_rate=5e-3,
     round_learning_rate=2e-3,
     base=Base(encoder=EncoderConfig(name="static"), times=0),
     dtype="float32",
-    differs=f"{CORPORA}, a static encoder from random vectors in place of BERT.",
+    differs=f"{CORPORA} The encoder is static, from random vectors, in place of BERT.",
 )
-"""For all tables but the first: a static encoder from random vectors (rates of its preset). In 300
-steps a small transformer finds one title in ten, too few to tell rounds apart; word vectors learn
-fifty times faster. They have no layers and no dropout, so methods that need those are left out.
+"""For all tables but the first: a static encoder from random vectors, with the rates of its preset.
+
+In 300 steps a small transformer finds one title in ten, too few to compare rounds. Static vectors
+learn fifty times faster. They have no layers and no dropout, so methods that need those are left
+out.
 """
 
-
-def rounds(count: int, annotation: AnnotationConfig | None = None) -> tuple[Step, ...]:
-    """That many rounds, each from the encoder before it."""
-    return (SelfTrain(annotation=annotation or AnnotationConfig()),) * count
-
-
-CP = Train(method=CONPONO())
-IDC = (CP, *rounds(2))
-"""The paper's own: from CONPONO's encoder, the best at round 2."""
-
+table = partial(Experiment, columns=COLUMNS, small=STATIC, paper=PAPER)
 
 WHOLE = {"ict": ICT(), "cpc": CPC(), "declutr": METHODS["declutr"]}
-"""With ORQA's 288 tokens, which BERT reads. The paper does not give DeCLUTR's lengths."""
+"""Under `paper`: the 288 tokens of ORQA, which BERT reads. DeCLUTR's lengths are not stated."""
 
 SHORT = {"declutr": DeCLUTR(shortest=8, longest=24)}
-"""Sessions of 12 titles have a hundred tokens, 96 of which it wants then."""
+"""A session of 12 titles has about a hundred tokens; DeCLUTR then needs 96 of them."""
 
 
 def method(name: str, times: float = 1.0) -> Train:
-    """A row of the table of methods."""
+    """Return the training of a row of `METHODS`, with lengths that the corpora allow."""
     small = SHORT.get(name, METHODS[name])
     return Train.model_validate({"method": small, "paper": WHOLE.get(name), "times": times})
 
 
-def alone(name: str) -> Arm:
-    return Arm(label=name, steps=(method(name),))
+def rounds(count: int, **annotation: object) -> tuple[Step, ...]:
+    """Return self-training rounds; each starts from the encoder of the round before."""
+    return (SelfTrain(annotation=AnnotationConfig.model_validate(annotation)),) * count
 
 
-FIXED = (
-    Arm(label="random vectors", system="random"),
-    Arm(label="BM25", system="BM25"),
-    Arm(label="start encoder"),
-)
+CP = Train(method=CONPONO())
+IDC = (CP, *rounds(2))
+"""The paper's own method: from CONPONO's encoder, best at round 2."""
 
-FOR_WORDS = ("ict", "cpc", "conpono")
+FIXED = (RANDOM, BM25, START)
+OF_STATIC = ("ict", "cpc", "conpono")
 OTHERS = ("simcse", "consert", "mirror_bert", "ict", "cpc", "declutr", "conpono")
+LONGER_CP = Arm(label="conpono, three times the steps", steps=(method("conpono", 3.0),))
 
-ZERO_SHOT = Experiment(
+ZERO_SHOT = table(
     id="mutual.t1",
     title="Zero-shot retrieval of seven methods and InfoCSE-IDC",
     arms=(
         *FIXED,
-        *map(alone, OTHERS),
-        Arm(label="conpono, three times the steps", steps=(method("conpono", 3.0),)),
+        *(Arm(label=name, steps=(method(name),)) for name in OTHERS),
+        LONGER_CP,
         Arm(label="infocse_idc", steps=IDC),
     ),
-    columns=COLUMNS,
     claims=(
-        Claim(
-            text="InfoCSE-IDC retrieves better than every other method",
-            better="infocse_idc",
-            than=OTHERS,
+        claim("InfoCSE-IDC retrieves better than every other method", "infocse_idc", *OTHERS),
+        claim(
+            "Context beats two views of one sentence: ICT above SimCSE, ConSERT, Mirror-BERT",
+            *("ict", "simcse", "consert", "mirror_bert"),
         ),
-        Claim(
-            text="Context beats two views of one sentence: ICT above SimCSE, ConSERT, Mirror-BERT",
-            better="ict",
-            than=("simcse", "consert", "mirror_bert"),
-        ),
-        Claim(
-            text="(ours) InfoCSE-IDC is better than its initialiser trained for as many steps",
-            better="infocse_idc",
-            than=("conpono, three times the steps",),
+        claim(
+            "(ours) InfoCSE-IDC is better than its initialiser trained for as many steps",
+            *("infocse_idc", LONGER_CP.label),
         ),
     ),
     small=SMALL.model_copy(update={"learning_rate": 2e-3}).with_difference(
-        f"{CORPORA}, base (2 layers, 128 wide, pre-trained by our Condenser stage); DeCLUTR's "
-        "spans have 8 to 24 tokens, for want of longer documents."
+        f"{CORPORA} The base has 2 layers of width 128 and comes from our Condenser stage. "
+        "DeCLUTR's spans have 8 to 24 tokens, because no documents are longer."
     ),
-    paper=PAPER,
 )
 
 EPOCHS = (
-    f"Labels are read {SMALL_EPOCHS.epochs} times at most, in batches of 64, and no more after "
-    f"{SMALL_EPOCHS.patience} times without gain, in place of {LabelsConfig().epochs} and "
+    f"Labels are read at most {SMALL_EPOCHS.epochs} times, in batches of 64, and training stops "
+    f"after {SMALL_EPOCHS.patience} epochs without gain, in place of {LabelsConfig().epochs} and "
     f"{LabelsConfig().patience}."
 )
-
 COUNTS = (100, 250, 1_000)
 PAPER_COUNTS = (2_000, 5_000)
-LABELS = (
-    "100, 250 and 1,000 labels in place of 1,000, 2,000 and 5,000: an epoch of 100 is one "
-    "batch, whose 36 left out change from epoch to epoch. SimCSE, ConSERT, Mirror-BERT "
-    "and DeCLUTR are left out: word vectors have no layers and no dropout."
+FEWER_LABELS = (
+    "There are 100, 250 and 1,000 labels in place of 1,000, 2,000 and 5,000. An epoch of 100 "
+    "labels is one batch; the 36 labels left out differ from epoch to epoch. SimCSE, ConSERT, "
+    "Mirror-BERT and DeCLUTR are left out: static vectors have no layers and no dropout."
 )
-
-
 STARTS: dict[str, tuple[Step, ...]] = {
     "start encoder": (),
     **{name: (method(name),) for name in OTHERS},
     "infocse_idc": IDC,
 }
-WITHOUT_LAYERS = ("start encoder", *FOR_WORDS, "infocse_idc")
-"""Those of them that word vectors can be."""
+STATIC_STARTS = ("start encoder", *OF_STATIC, "infocse_idc")
+"""Starts that a static encoder can have."""
 
 
 def few(name: str, counts: tuple[int, ...]) -> tuple[Arm, ...]:
-    """One arm for each number of labels."""
+    """Return an arm for each number of labels after one of `STARTS`."""
     return tuple(
         Arm(label=f"{name}, {count:,} labels", steps=(*STARTS[name], Label(count=count)))
         for count in counts
     )
 
 
-FEW_SHOT = Experiment(
+FEW_SHOT = table(
     id="mutual.t2",
     title="Few-shot retrieval: labels after each method",
-    arms=(*FIXED, *(arm for name in WITHOUT_LAYERS for arm in few(name, COUNTS))),
+    arms=(*FIXED, *(arm for name in STATIC_STARTS for arm in few(name, COUNTS))),
     paper_arms=tuple(
         arm
         for name in STARTS
-        for arm in few(name, PAPER_COUNTS if name in WITHOUT_LAYERS else (1_000, *PAPER_COUNTS))
+        for arm in few(name, PAPER_COUNTS if name in STATIC_STARTS else (1_000, *PAPER_COUNTS))
     ),
-    columns=COLUMNS,
     claims=tuple(
-        Claim(
-            text=f"With {count:,} labels, InfoCSE-IDC's stay the best word vectors to start from",
-            better=f"infocse_idc, {count:,} labels",
-            than=tuple(f"{name}, {count:,} labels" for name in ("start encoder", *FOR_WORDS)),
+        claim(
+            f"With {count:,} labels, InfoCSE-IDC's stay the best word vectors to start from",
+            f"infocse_idc, {count:,} labels",
+            *(f"{name}, {count:,} labels" for name in ("start encoder", *OF_STATIC)),
         )
         for count in COUNTS
     ),
     labels=True,
-    small=WORDS.with_difference(f"{EPOCHS} {LABELS}"),
-    paper=PAPER,
+    small=STATIC.with_difference(f"{EPOCHS} {FEWER_LABELS}"),
 )
 
-CYCLE = (*IDC, Label(count=1_000))
-PLUS_PLUS = Experiment(
+SOME, ALL = Label(count=1_000), Label(count=None)
+CYCLE = (*IDC, SOME)
+PLUS_PLUS = table(
     id="mutual.t3a",
     title="InfoCSE++ against one pass of fine-tuning",
     arms=(
         *FIXED,
         Arm(label="fine-tuned, 1,000 labels", steps=CYCLE),
-        Arm(label="++, 1,000 labels", steps=(*CYCLE, *rounds(1), Label(count=1_000))),
-        Arm(
-            label="fine-tuned twice, 1,000 labels",
-            steps=(*CYCLE, Label(count=1_000)),
-        ),
-        Arm(label="fine-tuned, all labels", steps=(*IDC, Label(count=None))),
-        Arm(
-            label="++, all labels",
-            steps=(*IDC, Label(count=None), *rounds(1), Label(count=None)),
-        ),
+        Arm(label="++, 1,000 labels", steps=(*CYCLE, *rounds(1), SOME)),
+        Arm(label="fine-tuned twice, 1,000 labels", steps=(*CYCLE, SOME)),
+        Arm(label="fine-tuned, all labels", steps=(*IDC, ALL)),
+        Arm(label="++, all labels", steps=(*IDC, ALL, *rounds(1), ALL)),
     ),
-    columns=COLUMNS,
     claims=(
-        Claim(
-            text="A second cycle of self-training gains over fine-tuning once (1,000 labels)",
-            better="++, 1,000 labels",
-            than=("fine-tuned, 1,000 labels",),
+        claim(
+            "A second cycle of self-training gains over fine-tuning once (1,000 labels)",
+            *("++, 1,000 labels", "fine-tuned, 1,000 labels"),
         ),
-        Claim(
-            text="(ours) ... and over fine-tuning twice",
-            better="++, 1,000 labels",
-            than=("fine-tuned twice, 1,000 labels",),
+        claim(
+            "(ours) ... and over fine-tuning twice",
+            *("++, 1,000 labels", "fine-tuned twice, 1,000 labels"),
         ),
-        Claim(
-            text="A second cycle gains with all labels",
-            better="++, all labels",
-            than=("fine-tuned, all labels",),
+        claim(
+            "A second cycle gains with all labels",
+            *("++, all labels", "fine-tuned, all labels"),
         ),
     ),
     labels=True,
-    small=WORDS.with_difference(EPOCHS),
-    paper=PAPER,
-    differs="The second cycle has one round, not rounds until R@5 stops growing.",
+    small=STATIC.with_difference(EPOCHS),
+    differs="The second cycle has one round; the paper's stops when R@5 stops growing.",
 )
 
-CLUSTERING = Experiment(
+CLUSTERING = table(
     id="mutual.t3b",
     title="k-means against partition of the pruned graph",
     arms=(
         *FIXED,
         Arm(label="conpono", steps=(CP,)),
-        Arm(
-            label="k-means",
-            steps=(CP, *rounds(2, AnnotationConfig(clustering="kmeans"))),
-        ),
+        Arm(label="k-means", steps=(CP, *rounds(2, clustering="kmeans"))),
         Arm(label="partition", steps=IDC),
     ),
-    columns=COLUMNS,
     claims=(
-        Claim(
-            text="Partition of each document's graph beats one k-means over all sentences",
-            better="partition",
-            than=("k-means",),
+        claim(
+            "Partition of each document's graph beats one k-means over all sentences",
+            *("partition", "k-means"),
         ),
     ),
-    small=WORDS,
-    paper=PAPER,
 )
 
-CONVERGENCE = Experiment(
+CONVERGENCE = table(
     id="mutual.t3c",
     title="Rounds of self-training",
     arms=(
@@ -273,184 +238,136 @@ CONVERGENCE = Experiment(
             Arm(label=f"round {count}" if count else "conpono", steps=(CP, *rounds(count)), x=count)
             for count in range(4)
         ),
-        Arm(label="conpono, three times the steps", steps=(method("conpono", 3.0),)),
+        LONGER_CP,
     ),
-    columns=COLUMNS,
     claims=(
-        Claim(text="A second round gains over the first", better="round 2", than=("round 1",)),
-        Claim(
-            text="A third round gains nothing more",
-            better="round 2",
-            than=("round 3",),
-            margin=POINT,
-        ),
-        Claim(
-            text="(ours) Two rounds are better than their initialiser trained for as many steps",
-            better="round 2",
-            than=("conpono, three times the steps",),
+        claim("A second round gains over the first", "round 2", "round 1"),
+        claim("A third round gains nothing more", "round 2", "round 3", margin=POINT),
+        claim(
+            "(ours) Two rounds are better than their initialiser trained for as many steps",
+            *("round 2", LONGER_CP.label),
         ),
     ),
     axis="round",
-    small=WORDS,
-    paper=PAPER,
 )
 
-INITIALISERS = Experiment(
+INITIALISERS = table(
     id="mutual.t3d",
     title="The encoder that annotates first",
     arms=(
         *FIXED,
-        *(
-            Arm(label=label, steps=(method(name), *rounds(2)))
-            for label, name in (("CP", "conpono"), ("ICT", "ict"))
-        ),
+        Arm(label="CP", steps=IDC),
+        Arm(label="ICT", steps=(method("ict"), *rounds(2))),
     ),
     paper_arms=(Arm(label="SC", steps=(method("simcse"), *rounds(2))),),
-    columns=COLUMNS,
     claims=(
-        Claim(
-            text="On News, CONPONO is a better initialiser than ICT",
-            better="CP",
-            than=("ICT",),
-            columns=("News",),
-        ),
-        Claim(
-            text="On Browsing, ICT is a better initialiser than CONPONO",
-            better="ICT",
-            than=("CP",),
-            columns=("Browsing",),
-        ),
+        claim("On News, CONPONO is a better initialiser than ICT", "CP", "ICT", on=(NEWS,)),
+        claim("On Browsing, ICT is a better initialiser than CONPONO", "ICT", "CP", on=(BROWSING,)),
     ),
-    small=WORDS.with_difference("SimCSE as initialiser is left out: word vectors have no dropout."),
-    paper=PAPER,
+    small=STATIC.with_difference(
+        "SimCSE as initialiser is left out: static vectors have no dropout."
+    ),
 )
 
-ANNOTATORS = Experiment(
+ANNOTATORS = table(
     id="mutual.t3e",
     title="Who annotates in round 1",
     arms=(
         *FIXED,
-        Arm(label="all-MiniLM-L6-v2 itself", system="minilm"),
+        MINILM.model_copy(update={"label": "all-MiniLM-L6-v2 itself"}),
         Arm(label="BERT(CP)", steps=IDC),
         Arm(label="SBERT", steps=(CP, SelfTrain(annotator="minilm"), SelfTrain())),
     ),
-    columns=COLUMNS,
     claims=(
-        Claim(
-            text="A supervised annotator in round 1 makes a better encoder",
-            better="SBERT",
-            than=("BERT(CP)",),
-        ),
+        claim("A supervised annotator in round 1 makes a better encoder", "SBERT", "BERT(CP)"),
     ),
-    small=WORDS,
-    paper=PAPER,
     differs="SBERT is all-MiniLM-L6-v2.",
 )
 
-AUTO = AnnotationConfig.model_validate(RUN_PRESETS["infocse_idc"]["auto"]["annotation"])
-"""Ours: nearest sentences that are no neighbours, and probably related ones."""
+AUTO = RUN_PRESETS["infocse_idc"]["auto"]["annotation"]
+"""Ours: nearest sentences that are not neighbours, and probably related sentences."""
 
-EXTENSION = Experiment(
+LONGER_ICT = Arm(label="ict, three times the steps", steps=(method("ict", 3.0),))
+NOT_IN_PAPER = "The paper has no such table."
+
+EXTENSION = table(
     id="mutual.x",
     title="Our own ablation: neighbours kept a sentence, union or mutual, auto, from ICT",
     arms=(
         *FIXED,
         Arm(label="K = 1", steps=IDC),
-        *(Arm(label=f"K = {k}", steps=(CP, *rounds(2, AnnotationConfig(top_k=k)))) for k in (2, 3)),
-        Arm(label="K = 1, mutual", steps=(CP, *rounds(2, AnnotationConfig(mutual=True)))),
-        Arm(label="auto", steps=(CP, *rounds(2, AUTO))),
+        *(Arm(label=f"K = {k}", steps=(CP, *rounds(2, top_k=k))) for k in (2, 3)),
+        Arm(label="K = 1, mutual", steps=(CP, *rounds(2, mutual=True))),
+        Arm(label="auto", steps=(CP, *rounds(2, **AUTO))),
         Arm(label="from ICT", steps=(method("ict"), *rounds(2))),
-        Arm(label="from ICT, auto", steps=(method("ict"), *rounds(2, AUTO))),
-        Arm(label="ict, three times the steps", steps=(method("ict", 3.0),)),
+        Arm(label="from ICT, auto", steps=(method("ict"), *rounds(2, **AUTO))),
+        LONGER_ICT,
     ),
-    columns=COLUMNS,
     claims=(
-        Claim(
-            text="(ours) From ICT, self-training ends higher than from CONPONO",
-            better="from ICT",
-            than=("K = 1",),
+        claim("(ours) From ICT, self-training ends higher than from CONPONO", "from ICT", "K = 1"),
+        claim(
+            "(ours) ... and higher than ICT trained for as many steps",
+            *("from ICT", LONGER_ICT.label),
         ),
-        Claim(
-            text="(ours) ... and higher than ICT trained for as many steps",
-            better="from ICT",
-            than=("ict, three times the steps",),
+        claim("(ours) `--preset auto` gains from ICT, too", "from ICT, auto", "from ICT"),
+        claim(
+            "(ours) ... and over ICT trained for as many steps",
+            *("from ICT, auto", LONGER_ICT.label),
         ),
-        Claim(
-            text="(ours) `--preset auto` gains from ICT, too",
-            better="from ICT, auto",
-            than=("from ICT",),
+        claim(
+            "(ours) One neighbour a sentence is better than two or three",
+            *("K = 1", "K = 2", "K = 3"),
         ),
-        Claim(
-            text="(ours) ... and over ICT trained for as many steps",
-            better="from ICT, auto",
-            than=("ict, three times the steps",),
-        ),
-        Claim(
-            text="(ours) One neighbour a sentence is better than two or three",
-            better="K = 1",
-            than=("K = 2", "K = 3"),
-        ),
-        Claim(
-            text="(ours) Neighbours that choose each other are better than the union",
-            better="K = 1, mutual",
-            than=("K = 1",),
+        claim(
+            "(ours) Neighbours that choose each other are better than the union",
+            *("K = 1, mutual", "K = 1"),
         ),
     ),
-    small=WORDS,
-    paper=PAPER,
-    differs="The paper has no such table.",
+    differs=NOT_IN_PAPER,
 )
 
-RESTART = Experiment(
+RESTART = table(
     id="mutual.x2",
     title="Our own ablation: a round goes on from the one before, or anew from the initialiser",
     arms=(
         *FIXED,
         Arm(label="conpono", steps=(CP,)),
         Arm(label="goes on", steps=IDC),
-        Arm(label="anew", steps=(CP, SelfTrain(), SelfTrain(anew=True))),
-        Arm(label="anew, twice the steps", steps=(CP, SelfTrain(), SelfTrain(anew=True, times=2))),
+        Arm(label="anew", steps=(CP, SelfTrain(), SelfTrain(restart=True))),
+        Arm(
+            label="anew, twice the steps",
+            steps=(CP, SelfTrain(), SelfTrain(restart=True, times=2)),
+        ),
     ),
-    columns=COLUMNS,
     claims=(
-        Claim(
-            text="(ours) A second round that goes on is better than one that starts anew",
-            better="goes on",
-            than=("anew",),
+        claim(
+            "(ours) A second round that goes on is better than one that starts anew",
+            *("goes on", "anew"),
         ),
-        Claim(
-            text="(ours) ... and when that trains for as long",
-            better="goes on",
-            than=("anew, twice the steps",),
-        ),
+        claim("(ours) ... and when that trains for as long", "goes on", "anew, twice the steps"),
     ),
-    small=WORDS,
-    paper=PAPER,
-    differs="The paper has no such table.",
+    differs=NOT_IN_PAPER,
 )
 
-BY_TOPIC = Experiment(
+BY_TOPIC = table(
     id="mutual.appD",
     title="Eight titles of four topics, round by round",
     arms=(
-        Arm(label="all-MiniLM-L6-v2", system="minilm"),
-        Arm(label="start encoder"),
+        MINILM,
+        START,
         Arm(label="conpono", steps=(CP,)),
         *(Arm(label=f"round {count}", steps=(CP, *rounds(count))) for count in (1, 2)),
     ),
     columns=(Column(label="pairs of titles", corpus="session_mixed_titles", judge=CASE),),
     claims=(
-        Claim(
-            text="The second round's encoder tells topics apart that the first one's does not",
-            better="round 2",
-            than=("round 1",),
+        claim(
+            "The second round's encoder tells topics apart that the first one's does not",
+            *("round 2", "round 1"),
         ),
     ),
-    small=WORDS,
-    paper=PAPER,
-    differs="Eight titles of our own words, the paper's are private; a cell is the share of their "
-    "28 pairs that are together, or apart, as after the paper's second round (1 2 | 3 4 | 5 6 | "
-    "7 8; after its first 1 2 | 3 4 5 6 | 7 8).",
+    differs="The eight titles are ours; the paper's are private. A cell is the share of their 28 "
+    "pairs that are together or apart as after the paper's second round (1 2 | 3 4 | 5 6 | 7 8; "
+    "after its first 1 2 | 3 4 5 6 | 7 8).",
 )
 
 EXPERIMENTS = (

@@ -1,7 +1,7 @@
-"""What an experiment of a paper is made of: arms that train, columns that judge, claims about them.
+"""An experiment of a paper: arms that train, columns that evaluate, claims about the results.
 
-An arm is what a row of the paper's table did to BERT, as a list of steps; here every arm starts
-from one base encoder that the pipeline pre-trained itself, since nothing else is at hand.
+An arm is a row of the paper's table: a list of steps that changes a start encoder. By default all
+arms start from one small encoder that the pipeline pre-trains.
 """
 
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 
 from sentemb_core.config.methods import FineTune, InfoCSEIDCPairs, MethodSettings
 from sentemb_core.config.run import RANDOM_ENCODERS, AnnotationConfig, EncoderConfig
-from sentemb_core.types import Config, Json, Map, Pooling, Precision
+from sentemb_core.types import Config, Json, Map, Pooling, Precision, Similarity
 
 Corpus = Literal[
     "blog_usgov",
@@ -28,25 +28,25 @@ Corpus = Literal[
 """Files of the data folder."""
 
 TITLE = "title"
-"""The judge of a column whose documents look for their own counterparts."""
+"""Judge of a column in which documents retrieve their counterparts."""
 
 CASE = "appendix D"
-"""The judge of a column whose encoders group eight titles as mutual does there."""
+"""Judge of a column in which an encoder clusters eight titles, as in Appendix D of mutual."""
 
 BEIR = "beir/"
-"""Begins a judge that is a folder in BEIR's format, as it lies in the data folder: beir/quora."""
+"""Prefix of a judge that is a folder in BEIR's format below the data folder: beir/quora."""
 
 SECONDS = "seconds"
-"""The judge of a column that tells what an arm's training took."""
+"""Judge of a column with the cost of an arm's training."""
 
 LOSS = "loss"
-"""The judge of a column that tells where the loss of an arm's last training ended."""
+"""Judge of a column with the final loss of an arm's last training."""
 
 OF_TRAINING = (SECONDS, LOSS)
-"""Judges that never see the encoder; less is better."""
+"""Judges of the training alone; lower is better."""
 
 WITHOUT_FILES = (TITLE, CASE, *OF_TRAINING)
-"""Judges that are no tasks of the suite."""
+"""Judges that are not tasks of the suite."""
 
 
 class Train(Config):
@@ -57,26 +57,26 @@ class Train(Config):
     paper: MethodSettings | None = Field(
         default=None, description="The method under the preset `paper`; None: the same."
     )
-    times: float = Field(default=1.0, gt=0, description="Of the budget's steps.")
+    times: float = Field(default=1.0, gt=0, description="Multiplies the budget's steps.")
     batch_size: int | None = Field(default=None, ge=2, description="None: the budget's.")
     learning_rate: float | None = Field(default=None, gt=0, description="None: the budget's.")
 
 
 class SelfTrain(Config):
-    """One round of Algorithm 1 (mutual): annotate, then learn from what was found."""
+    """One round of Algorithm 1 (mutual): annotate, then train on the exported pairs."""
 
     kind: Literal["self_train"] = "self_train"
     method: InfoCSEIDCPairs = InfoCSEIDCPairs()
     annotation: AnnotationConfig = AnnotationConfig()
     annotator: Literal["current", "minilm"] = "current"
-    anew: bool = Field(
-        default=False, description="Train what the first round began with, not the last encoder."
+    restart: bool = Field(
+        default=False, description="Train the encoder before the first round, not the last one."
     )
-    times: float = Field(default=1.0, gt=0, description="Of the budget's steps.")
+    times: float = Field(default=1.0, gt=0, description="Multiplies the budget's steps.")
 
 
 class Label(Config):
-    """Fine-tuning on the first labels by hash, the best of its epochs kept."""
+    """Fine-tuning on the first labels by hash; keeps the best epoch."""
 
     kind: Literal["label"] = "label"
     count: int | None = Field(ge=1, description="None: all.")
@@ -84,7 +84,7 @@ class Label(Config):
 
 
 class Finish(Config):
-    """A map fitted on the corpus's own vectors, without any gradient."""
+    """A map that is fitted on the embeddings of the corpus, without gradients."""
 
     kind: Literal["finish"] = "finish"
     map: Map
@@ -94,114 +94,117 @@ Step = Annotated[Train | SelfTrain | Label | Finish, Field(discriminator="kind")
 
 
 def unit_temperature(step: Step) -> Step:
-    """At a temperature of 1, as inner products are compared (mutual, Eq. 1).
+    """Return the step at temperature 1, for inner products (mutual, Eq. 1).
 
-    One for cosines would leave them no gradient.
+    A temperature for cosines would leave inner products without a gradient.
     """
     if isinstance(step, Finish):
         return step
     methods = {"method": step.method, "paper": getattr(step, "paper", None)}
-    plain = {
+    update = {
         name: method.model_copy(update={"temperature": 1.0})
         for name, method in methods.items()
         if method
     }
-    return step.model_copy(update=plain)
+    return step.model_copy(update=update)
 
 
 class Arm(Config):
-    """A row of the table: how its encoder is made, or what no encoder is needed for.
-
-    `x` is where it stands on the axis of a curve; `curve` names the curve where there are several.
-    """
+    """A row of the table: the steps that train its encoder, or a system without a training."""
 
     label: str
     steps: tuple[Step, ...] = ()
-    system: Literal["encoder", "minilm", "word vectors", "BM25", "random"] = "encoder"
-    corpus: Corpus | None = Field(default=None, description="Trains on it, whatever the column's.")
-    max_documents: int | None = Field(default=None, ge=2, description="A sample to train on.")
-    share: float | None = Field(
-        default=None, gt=0, le=1, description="The same, as a share of the corpus's documents."
+    system: Literal["encoder", "minilm", "word vectors", "BM25", "thesis BM25", "random"] = (
+        "encoder"
     )
-    distinct: bool = Field(default=False, description="Every text once: of texts without ids.")
+    corpus: Corpus | None = Field(default=None, description="Trains on it in every column.")
+    only: tuple[Corpus, ...] = Field(
+        default=(), description="Has results in the columns of these corpora alone; empty: in all."
+    )
+    max_documents: int | None = Field(default=None, ge=2, description="Size of a training sample.")
+    share: float | None = Field(
+        default=None, gt=0, le=1, description="Size of a training sample as a share of the corpus."
+    )
+    distinct: bool = Field(default=False, description="Reads every text once, in texts without id.")
     pooling: Pooling | None = Field(default=None, description="None: the base's.")
+    similarity: Similarity | None = Field(default=None, description="None: the base's.")
     alpha: float | Literal["chosen"] | None = Field(
         default=None,
-        description="In a pool of titles: judged by BM25 + alpha x cosine. chosen: by the "
-        "validation split.",
+        description="Scores titles by BM25 + alpha x cosine. chosen: by the validation split.",
     )
-    x: float | None = None
-    curve: str = ""
+    x: float | None = Field(default=None, description="Place on the axis of a curve.")
+    curve: str = Field(default="", description="Name of the curve, if there are several.")
     baseline: str = Field(
         default="", description="Arm whose score is subtracted in the columns that compare."
     )
 
 
 class Column(Config):
-    """A column: what an arm trains on unless it says itself, who judges it, and by what measure.
-
-    `judge` is a task of the evaluation suite, or one of `WITHOUT_FILES`, or begins with `beir/`.
-    """
+    """A column: the corpus that its arms train on, its judge, and its measure."""
 
     label: str
-    judge: str
-    measure: str | None = Field(default=None, description="None: the task's main one.")
+    judge: str = Field(description="A task of the suite, one of `WITHOUT_FILES`, or beir/FOLDER.")
+    measure: str | None = Field(default=None, description="None: the main one of the task.")
     corpus: Corpus = "plain_sentences"
-    x: float | None = Field(default=None, description="On the axis of a curve that an arm draws.")
-    averaged: bool = Field(default=True, description="Part of the average of several judges.")
+    x: float | None = Field(default=None, description="Place on the axis of each arm's curve.")
+    averaged: bool = Field(default=True, description="Part of the average over several judges.")
     compared: bool = Field(
         default=False, description="Shows each arm's difference to its baseline, too."
     )
     optional: bool = Field(
-        default=False, description="Left out where the data folder lacks its judge's files."
+        default=False, description="Left out if the data folder lacks the files of its judge."
     )
 
     @property
     def heading(self) -> str:
-        """The label, and the measure where it is told and not the label itself."""
-        return self.label if self.measure in (None, self.label) else f"{self.label} {self.measure}"
+        """The label, and the measure if the label does not end with it."""
+        measure = self.measure or ""
+        return self.label if self.label.endswith(measure) else f"{self.label} {measure}"
 
 
 POINT = 0.01
-"""By how much an arm may fall short where a paper says that another gains nothing: one point, as
-much as the registry's gate asks a new champion to gain."""
+"""Margin of a claim that something gains nothing: one point, as at the registry's gate."""
 
 
 class Claim(Config):
-    """What a paper says of its table: one arm above others, on the mean of some columns.
-
-    Where it says that nothing more is gained, an arm may fall short by a `margin`.
-    """
+    """A statement of the paper: one arm scores above others, on the mean of some columns."""
 
     text: str
     better: str
     than: tuple[str, ...]
-    columns: tuple[str, ...] = Field(default=(), description="None named: all that hold scores.")
-    margin: float = Field(default=0.0, ge=0)
+    columns: tuple[str, ...] = Field(default=(), description="Empty: all columns with scores.")
+    margin: float = Field(
+        default=0.0, ge=0, description="How far `better` may fall short, if no gain is claimed."
+    )
 
 
 class Base(Config):
-    """The encoder that all arms start from, which a Condenser stage pre-trains first.
+    """The encoder that the arms start from, after a Condenser stage.
 
-    Mean pooling, not the papers' [CLS]: of an encoder as small as ours, pre-trained on [CLS], that
-    token carried .33 on STS-B's dev set where the mean carried .51.
+    It pools by the mean, not by [CLS] as in the papers. Pre-trained on [CLS], an encoder this small
+    reached .33 by that token and .51 by the mean (STS-B dev).
     """
 
     encoder: EncoderConfig = EncoderConfig(name="transformer", dim=128, positions=128)
     corpus: Corpus = "plain_sentences"
     times: float = Field(
-        default=10.0, ge=0, description="Of the budget's steps; 0: the encoder as it is."
+        default=10.0, ge=0, description="Multiplies the budget's steps; 0: no Condenser stage."
     )
     learning_rate: float = 5e-4
+    per_arm: bool = Field(
+        default=False,
+        description="Each arm has its own: vocabulary of its corpus, random weights of its seed.",
+    )
 
     @property
     def reads_corpus(self) -> bool:
-        """Whether it learns a vocabulary or is pre-trained: a published one as it is reads none."""
-        return self.times > 0 or self.encoder.name in RANDOM_ENCODERS
+        """Whether it reads `corpus`, for its vocabulary or for a Condenser stage."""
+        learns = self.times > 0 or self.encoder.name in RANDOM_ENCODERS
+        return learns and not self.per_arm
 
 
 class Budget(Config):
-    """What every training of an experiment may cost, and how many texts judge it."""
+    """Cost of every training of an experiment, and the size of its evaluation."""
 
     steps: int = Field(ge=1)
     batch_size: int = Field(default=64, ge=2)
@@ -210,89 +213,86 @@ class Budget(Config):
         default=None, description="Of rounds of self-training; None: the same."
     )
     candidates: int = Field(default=1_000, ge=2, description="Documents in a pool of titles.")
+    gate_share: float = Field(default=0.0, ge=0, description="Part of a pool that stays unused.")
     base: Base = Base()
-    dtype: Precision | None = Field(
-        default=None, description="None: what the machine multiplies fastest."
-    )
-    threads: int | None = Field(default=1, description="Two experiments side by side: one each.")
+    dtype: Precision | None = Field(default=None, description="None: the fastest on this machine.")
+    threads: int | None = Field(default=1, description="1: two experiments can run side by side.")
     seeds: tuple[int, ...] = (42, 43, 44)
     presets: tuple[str, ...] = Field(
         default=(),
-        description="A training starts from the first of these presets that its method has; what "
-        "that does not say is the budget's.",
+        description="A training takes the first of these presets that its method has, and the "
+        "budget for all other settings.",
     )
-    stated: Json = Field(
-        default={}, description="Of every training: what the paper says of its whole table."
+    as_run: bool = Field(
+        default=False,
+        description="A training takes the preset of `run` for its start encoder, and the "
+        "budget's steps and batch.",
     )
+    stated: Json = Field(default={}, description="The paper's settings of every training.")
     differs: str = Field(
-        default="", description="What sets a run under it apart from the paper's, in sentences."
+        default="", description="Differences between this budget and the paper, in sentences."
     )
 
-    def with_difference(self, told: str) -> "Budget":
-        """This budget, and what else sets a run under it apart from the paper's."""
-        return self.model_copy(update={"differs": f"{self.differs} {told}".strip()})
+    def with_difference(self, sentences: str) -> "Budget":
+        """Return this budget with a further difference from the paper."""
+        return self.model_copy(update={"differs": f"{self.differs} {sentences}".strip()})
 
-    def from_encoder(self, name: str, place: str) -> "Budget":
-        """This budget with arms that start from another encoder, which no stage pre-trains.
+    def from_encoder(self, name: str, folder: str) -> "Budget":
+        """Return this budget with another start encoder, which no Condenser stage pre-trains.
 
-        It is told by its name; its place is where it lies, or the name again.
+        Args:
+            name: The encoder's name for the reader.
+            folder: Where the encoder lies, or its name again.
         """
-        encoder = self.base.encoder.model_copy(update={"name": place})
-        told = (
-            f"Every arm starts from {name} as it is. What is said here of another base, of what "
-            "it learnt before, of its pooling and of the tokens that it reads does not hold."
+        encoder = self.base.encoder.model_copy(update={"name": folder})
+        base = self.base.model_copy(update={"encoder": encoder, "times": 0.0})
+        differs = (
+            f"Every arm starts from {name} as it is. Statements below about the base, its "
+            "pre-training, its pooling and its maximum length do not apply."
         )
         return self.model_copy(
-            update={
-                "base": self.base.model_copy(update={"encoder": encoder, "times": 0.0}),
-                "differs": f"{told} {self.differs}".strip(),
-            }
+            update={"base": base, "differs": f"{differs} {self.differs}".strip()}
         )
 
     @property
     def batch(self) -> str:
-        """What a step reads, in words, where methods read what their presets say."""
-        alike = "batch_size" in self.stated or not self.presets
-        return "" if alike else "each method's own batch"
+        """The batch size in words, if each method has its own."""
+        is_common = "batch_size" in self.stated or not self.presets
+        return "" if is_common else "each method's own batch"
 
 
 SMALL = Budget(steps=300, learning_rate=2e-4)
-"""For two CPU cores and the open corpora: a base of 2 layers and 128 dimensions."""
+"""For two CPU cores and open corpora: a base of 2 layers and 128 dimensions."""
 
 
 class Experiment(Config):
-    """A table or a figure of a paper, as this pipeline makes it."""
+    """A table or a figure of a paper, as this pipeline reproduces it."""
 
     id: str = Field(
-        description="Paper and place: mutual.t3c is a part of mutual's Table 3; f is a figure, e "
-        "an experiment of the thesis, app an appendix, x ours; else a word says what it is about."
+        description="Paper and place: mutual.t3c is a part of Table 3 of mutual. f is a figure, e "
+        "an experiment of the thesis, app an appendix, x an ablation of ours."
     )
     title: str
     arms: tuple[Arm, ...]
     paper_arms: tuple[Arm, ...] = Field(
-        default=(), description="More of them under `paper`: what its encoder or its data allow."
+        default=(), description="Further arms under `paper`, which need its encoder or its data."
     )
     columns: tuple[Column, ...]
     claims: tuple[Claim, ...] = ()
-    axis: str | None = Field(
-        default=None, description="What `x` means, of the arms or of the columns."
-    )
+    axis: str | None = Field(default=None, description="Meaning of `x` in arms or columns.")
     labels: bool = Field(
-        default=False, description="Counterparts of half of the documents are learnt from."
+        default=False, description="Half of the documents give their counterparts as labels."
     )
     small: Budget = SMALL
-    paper: Budget = Field(description="The paper's own settings, for whoever has its data.")
+    paper: Budget = Field(description="The paper's own settings, for users with its data.")
     differs: str = Field(
-        default="",
-        description="What sets our run apart from the paper's under either budget, in sentences.",
+        default="", description="Differences from the paper under either budget, in sentences."
     )
 
     @model_validator(mode="after")
     def _claims_name_arms_and_columns(self) -> "Experiment":
-        arms = {one.label for one in (*self.arms, *self.paper_arms)}
-        columns = {one.label for one in self.columns}
-        if missing := {one.baseline for one in self.arms if one.baseline} - arms:
-            raise ValueError(f"{self.id} has no arm {sorted(missing)}, the baseline of another")
+        arms = {arm.label for arm in (*self.arms, *self.paper_arms)}
+        columns = {column.label for column in self.columns}
         for claim in self.claims:
             unknown = ({claim.better, *claim.than} - arms) | (set(claim.columns) - columns)
             if unknown:
@@ -300,36 +300,37 @@ class Experiment(Config):
         return self
 
     @model_validator(mode="after")
-    def _samples_teach_no_title_of_the_pool(self) -> "Experiment":
+    def _labels_are_outside_the_pool(self) -> "Experiment":
         titles = any(column.judge == TITLE for column in self.columns)
         for arm in (*self.arms, *self.paper_arms):
             labelled = any(isinstance(step, Label) for step in arm.steps)
             if titles and labelled and (arm.max_documents or arm.share):
                 raise ValueError(
-                    f"{self.id}: {arm.label!r} learns labels of a sample, whose pool is not the "
-                    "one that judges it: leave max_documents and share out"
+                    f"{self.id}: {arm.label!r} takes labels from a sample, whose pool differs from "
+                    "the evaluation's. Leave max_documents and share out."
                 )
         return self
 
     @property
     def scored(self) -> list[Column]:
         """Columns that hold scores, not seconds or losses."""
-        return [one for one in self.columns if one.judge not in OF_TRAINING]
+        return [column for column in self.columns if column.judge not in OF_TRAINING]
 
     @property
     def averaged(self) -> list[Column]:
-        """Columns of the average, if there is one: several judges, by one measure at any depth."""
-        found = [one for one in self.scored if one.averaged]
-        judges = {(one.judge, one.corpus) for one in found}
-        measures = {(one.measure or "").partition("@")[0] for one in found}
-        return found if len(judges) > 1 and len(measures) == 1 else []
+        """Columns of the average: several judges with one measure, at any depth; else empty."""
+        columns = [column for column in self.scored if column.averaged]
+        judges = {(column.judge, column.corpus) for column in columns}
+        measures = {(column.measure or "").partition("@")[0] for column in columns}
+        return columns if len(judges) > 1 and len(measures) == 1 else []
 
-    def trained_on(self, arm: Arm, column: Column) -> Corpus:
-        """The arm's own corpus, else the column's."""
+    def corpus_of(self, arm: Arm, column: Column) -> Corpus:
+        """Return the corpus that an arm trains on for a column."""
         return arm.corpus or column.corpus
 
-    def groups(self, arm: Arm) -> Iterator[tuple[Corpus, list[Column]]]:
-        """Columns that one training of the arm serves."""
-        corpora: list[Corpus] = [self.trained_on(arm, column) for column in self.columns]
+    def by_corpus(self, arm: Arm) -> Iterator[tuple[Corpus, list[Column]]]:
+        """Yield each training corpus of an arm, and the columns that this training serves."""
+        columns = [one for one in self.columns if not arm.only or one.corpus in arm.only]
+        corpora: list[Corpus] = [self.corpus_of(arm, column) for column in columns]
         for corpus in dict.fromkeys(corpora):
-            yield corpus, [one for one in self.columns if self.trained_on(arm, one) == corpus]
+            yield corpus, [one for one in columns if self.corpus_of(arm, one) == corpus]

@@ -1,4 +1,4 @@
-"""A data folder small enough for whole benchmarks, and encoders to put on it."""
+"""A tiny data folder for whole benchmarks, and tiny encoders."""
 
 import json
 from pathlib import Path
@@ -15,7 +15,7 @@ def text(rng: np.random.Generator, words: int = 6) -> str:
 
 
 def write_data(folder: Path) -> Path:
-    """stsb_dev, sts_sts12, ir_cranfield and a probing file, of invented words."""
+    """Write stsb_dev, sts_sts12, ir_cranfield and a probing file of invented words."""
     rng = np.random.default_rng(0)
     for name in ("stsb_dev", "sts_sts12"):
         first = [text(rng) for _ in range(24)]
@@ -31,13 +31,13 @@ def write_data(folder: Path) -> Path:
     write(folder / "ir_cranfield_qrels.parquet", query_id=ids[:12], doc_id=ids[:12], rel=[1] * 12)
     (folder / "probing").mkdir()
     parts = ["tr"] * 40 + ["va"] * 10 + ["te"] * 30
-    told = [f"{part}\t{k % 2}\t{text(rng, 3)} w{60 + k % 2}" for k, part in enumerate(parts)]
-    (folder / "probing" / "tree_depth.txt").write_text("\n".join(told), encoding="utf-8")
+    lines = [f"{part}\t{k % 2}\t{text(rng, 3)} w{60 + k % 2}" for k, part in enumerate(parts)]
+    (folder / "probing" / "tree_depth.txt").write_text("\n".join(lines), encoding="utf-8")
     return folder
 
 
 def write_beir(folder: Path) -> Path:
-    """Four documents, of which each query names one."""
+    """Write four documents in BEIR format; each query has one of them."""
     folder.mkdir(parents=True, exist_ok=True)
     rows = {"corpus": "w4 w5 w6", "queries": "w4 w5"}
     for name, start in rows.items():

@@ -18,7 +18,7 @@ from flows.__main__ import app
 from flows.cli.reproduce import table_settings
 from flows.cli.run import closing_lines
 from flows.cli.settings import settings
-from flows.experiments.index import Reproduction
+from flows.experiments.settings import Reproduction
 from flows.infocse_idc import infocse_idc
 from sentemb_core import console
 from sentemb_core.annotation.pairs import read_report

@@ -1,682 +1,582 @@
-"""The table of methods: cells that fail say why, cells that are there are not made again."""
+"""Whole experiments on a tiny corpus: every kind of arm and column, errors, seconds, dry runs."""
 
 import json
-import re
+from collections.abc import Sequence
 from pathlib import Path
+from shutil import copytree
+from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from httpx import ConnectError
 
-from benchmarks.results_pages import load
-from flows import few_shot as shots
-from flows import method_cells, row_steps
-from flows.cli.reproduce import table_settings
-from flows.cli.settings import checked_as
-from flows.data_folder import looked_for
-from flows.experiments.index import Reproduction
-from flows.few_shot import NOTHING, PLUS, FewShotTable, few_shot
-from flows.method_cells import methods_small
-from flows.method_table import (
-    LITERAL_BM25,
-    METHODS,
-    OF_TITLES,
-    VARIANTS,
-    MethodTable,
-    Start,
+from flows import reproduce as running
+from flows.experiments import settings as experiment_settings
+from flows.experiments.settings import Reproduction, files_wanted
+from flows.reproduce import Trial, plan_reproduction, reproduce
+from sentemb_core.config.experiments import (
+    BEIR,
+    LOSS,
+    SECONDS,
+    SMALL,
+    TITLE,
+    Arm,
+    Base,
+    Claim,
+    Column,
+    Experiment,
+    Finish,
+    Label,
+    SelfTrain,
+    Step,
+    Train,
 )
-from flows.presets import method_preset
-from sentemb_core import console
-from sentemb_core.config.experiments import Corpus, Label
-from sentemb_core.config.methods import METHOD_NAMES
-from sentemb_core.config.run import CorpusConfig
-from sentemb_core.errors import EmptyCorpusError, StorageError, UnreadableSourceError, UsageError
-from sentemb_core.evaluation.masked_language import MaskedLanguage
-from sentemb_core.evaluation.task_result import TaskResult
+from sentemb_core.config.methods import CONPONO, Condenser, HiCL, InfoCSEAux, SimCSE
+from sentemb_core.config.run import EncoderConfig
+from sentemb_core.corpus.tokens import TokenCorpus
+from sentemb_core.encoder.checkpoint import load_encoder
+from sentemb_core.encoder.names import HEAD_FILE
+from sentemb_core.errors import EmptyCorpusError, NoQueriesError, StorageError
+from sentemb_core.evaluation import bootstrap
 from sentemb_core.store.objects import Store
-from sentemb_core.store.runs import last_runs, recording
-from sentemb_core.types import ArtifactRef, Json
-from tasks.artifact_files import save_json
-from tasks.benchmark import largest_overlaps
+from sentemb_core.store.runs import last_runs
+from sentemb_core.training.state import read_steps
+from sentemb_core.types import ArtifactRef
+from tasks.artifact_files import artifact_path
+from tasks.claims import ArmResult, cells_of, value_of
 from tasks.execution import dry_run, without_prefect
-from tasks.run_monitor import resuming
+from tasks.experiment_table import ExperimentTable, write_experiment
+from tasks.run_result import Trained
 from tasks.stage import STAGES
-from tasks.tables.cells import (
-    MethodCell,
-    cells_json,
-    cells_markdown,
-    cells_table,
-    header,
-    leads,
-    lines,
-    notes,
-    numbers_of,
-    told_leads,
-)
-from tasks.tables.curves import write_curves
-from tasks.tables.markdown import write_between_marks
+from tasks.validate import recall_at_5
 from tests.flows.corpora import write_data_folder
-
-REF = ArtifactRef(kind="scores", digest="0" * 64, size=1)
+from tests.flows.suites import write_beir
 
 pytestmark = pytest.mark.usefixtures("home")
 
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Tiny files under the names that the table wants."""
-    folder = tmp_path_factory.mktemp("data")
-    write_data_folder(folder, documents=30)
-    return str(folder)
-
-
-def table(data: str, **changes: object) -> MethodTable:
-    settings = {
-        "data": data,
-        "corpora": ["blog_usgov", "plain_sentences"],
-        "encoders": ["transformer"],
-        "methods": ["conpono", "infocse_idc", "simcse", "infocse_aux"],
+TINY = SMALL.model_copy(
+    update={
         "steps": 2,
         "batch_size": 8,
-    }
-    return checked_as(MethodTable, settings | changes)
-
-
-def made(config: MethodTable) -> list[MethodCell]:
-    with without_prefect(Store.default()):
-        return methods_small.fn(config).cells
-
-
-SELF_ANNOTATED = {"infocse_idc", "infocse_idc_kmeans", "infocse_idc_dot"}
-OF_DOCUMENTS = {"ict", "cpc", "conpono", "declutr", *SELF_ANNOTATED}
-
-
-def test_steps_of_a_row_are_all_from_the_start_encoder_on():
-    table = MethodTable(data="")
-    rows = {"simcse": 1_000, "infocse_idc": 1_000, "condenser": 1_000, "infocse_aux": 4_000}
-    assert {row: table.steps_taken(row, "transformer") for row in rows} == rows
-    assert {table.steps_taken(row, "minilm") for row in rows} == {200}
-
-
-@pytest.mark.parametrize(
-    ("corpus", "start", "refused"),
-    [
-        ("blog_usgov", "transformer", {"declutr"}),
-        ("news_reuters21578", "transformer", {"declutr"}),
-        ("plain_sentences", "transformer", OF_DOCUMENTS),
-        ("blog_usgov", "minilm", {"declutr"}),
-        ("news_reuters21578", "minilm", {"declutr"}),
-        ("plain_sentences", "minilm", OF_DOCUMENTS),
-    ],
-)
-def test_every_method_has_its_row_in_the_results(corpus: Corpus, start: Start, refused: set[str]):
-    [stored] = [one for one in load("methods") if one.id == f"methods-small {corpus} {start}"]
-    rows = {line[2]: line[3] for line in stored.lines()}
-    titles = set() if looked_for(corpus) else set(OF_TITLES)
-    assert rows.keys() >= set(MethodTable(data="").methods_on(corpus)) - titles
-    assert {name for name, told in rows.items() if not told.startswith("0.")} == refused
-
-
-def test_every_cell_has_numbers_or_a_code_and_a_second_run_runs_no_body(data: str):
-    cells = made(table(data))
-    assert [(cell.corpus, cell.method) for cell in cells] == [
-        *(("blog_usgov", fixed) for fixed in ("random vectors", "BM25", "start encoder")),
-        *(("blog_usgov", method) for method in ("conpono", "infocse_idc", "simcse", "infocse_aux")),
-        *(("plain_sentences", fixed) for fixed in ("random vectors", "BM25", "start encoder")),
-        *(
-            ("plain_sentences", method)
-            for method in ("conpono", "infocse_idc", "simcse", "infocse_aux")
+        "seeds": (1, 2),
+        "base": Base(
+            encoder=EncoderConfig(name="transformer", dim=16, vocabulary=300, positions=64),
+            times=1.0,
         ),
-    ]
-    early = "learns from documents of at least two sentences"  # before a sentence is encoded
-    assert {cell.method: cell.error.partition(early)[0] for cell in cells if cell.error} == {
-        "conpono": "E102 conpono ",
-        "infocse_idc": "E102 infocse_idc ",
     }
-    told = [set(numbers_of(cell)) for cell in cells if not cell.error]
-    assert told == [{"R@1", "R@5", "R@10"}] * 7 + [{"STS-B dev", "SICK-R test"}] * 5
-    assert all(cell.seconds > 0 for cell in cells if cell.steps and not cell.error)
+)
+SIMCSE = (Train(method=SimCSE()),)
+ROUND, LABELS = SelfTrain(), Label(count=4)
 
-    assert made(table(data)) == cells
-    assert [used.stage for used in last_runs(Store.default())[0].stages if not used.hit] == []
-
-
-def test_rows_that_share_a_training_are_both_charged_for_it(data: str):
-    """They go on from one Condenser stage: alone, each would have to train it."""
-    asked = table(data, corpora=["blog_usgov"], methods=["infocse_aux", "rtd_mlm"])
-    *_, both, last = made(asked)
-    *_, alone = made(asked.model_copy(update={"methods": ("rtd_mlm",)}))
-    assert last.seconds == alone.seconds
-    assert both.seconds > 0
-
-
-def test_rows_without_a_gradient_are_judged_and_take_no_step(data: str):
-    rows = list(set(MethodTable(data="").methods) - set(METHODS))
-    cells = made(table(data, methods=rows))
-    refused = {(cell.corpus, cell.method): cell.error[:4] for cell in cells if cell.error}
-    assert refused == {("plain_sentences", row): "E502" for row in OF_TITLES}
-    assert {(cell.steps, cell.seconds) for cell in cells} == {(0, 0.0)}
-    for judge in ("R@5", "STS-B dev"):
-        told = [numbers_of(cell) for cell in cells if cell.method in rows]
-        assert len({one[judge] for one in told if judge in one}) > len(rows) / 2
-
-
-def test_variants_are_trained_as_their_settings_say(data: str):
-    asked = table(data, corpora=["blog_usgov"], methods=["infocse_idc", *VARIANTS])
-    cells = {cell.method: cell for cell in made(asked)}
-    assert {cell.error for cell in cells.values()} == {""}
-    scores = [cells[row].scores for row in ("infocse_idc", *VARIANTS)]
-    assert len(set(scores)) == len(scores)
-    used = [one.stage for one in last_runs(Store.default())[0].stages]
-    assert {"cluster_by_kmeans", "cluster_sentences"} < set(used)
-    dot = "infocse_idc_dot"
-    assert asked.start("transformer", 42, dot).similarity == "dot"
-    steps = asked.steps_of(dot, "transformer")
-    assert [asked.training_of(step, "transformer", 42).method.temperature for step in steps] == [
-        1,
-        1,
-    ]
+WHOLE = Experiment(
+    id="s999.t1",
+    title="Every kind of arm and of column",
+    arms=(
+        Arm(label="random vectors", system="random"),
+        Arm(label="BM25", system="BM25"),
+        Arm(label="thesis BM25", system="thesis BM25"),
+        Arm(label="start encoder"),
+        Arm(label="whitening", steps=(Finish(map="whitening"),)),
+        Arm(label="simcse", steps=SIMCSE, x=1),
+        Arm(label="infocse_aux", steps=(Train(method=InfoCSEAux()),), x=2),
+        Arm(label="first token", steps=SIMCSE, pooling="cls_before_pooler"),
+        Arm(
+            label="self-trained",
+            steps=(Train(method=CONPONO()), ROUND, LABELS),
+            corpus="blog_usgov",
+        ),
+    ),
+    columns=(
+        Column(label="Web", judge=TITLE, measure="R@5", corpus="blog_usgov"),
+        Column(label="dev", judge="STS-B-dev"),
+        Column(label="took", judge=SECONDS),
+    ),
+    claims=(
+        Claim(text="SimCSE is better than nothing", better="simcse", than=("start encoder",)),
+        Claim(text="it is faster", better="simcse", than=("self-trained",), columns=("took",)),
+    ),
+    labels=True,
+    small=TINY,
+    paper=TINY,
+    differs="Everything.",
+)
+WEB, DEV, TOOK = WHOLE.columns
 
 
-def test_sg_opt_does_not_start_where_its_copy_already_is():
-    """By the mean its anchor is one of its own positives (`POOLINGS`)."""
-    asked = MethodTable(data="")
-    assert asked.start("minilm", 42, "sg_opt").pooling == "cls_before_pooler"
-    assert asked.start("minilm", 42, "simcse") == asked.start("minilm", 42)
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Tiny files under the names that the experiments read."""
+    folder = tmp_path_factory.mktemp("data")
+    texts = write_data_folder(folder)
+    pq.write_table(pa.table({"title1": texts[:20] * 3}), folder / "product_abt_buy.parquet")
+    quora = folder / "beir" / "quora"
+    quora.mkdir(parents=True)
+    write_beir(quora)
+    return folder
 
 
-@pytest.mark.parametrize("row", OF_TITLES)
-def test_a_row_of_titles_wants_titles(data: str, row: str):
-    cells = made(table(data, methods=[row]))
-    blog, plain = (cell for cell in cells if cell.method == row)
-    assert set(numbers_of(blog)) == {"R@1", "R@5", "R@10"}
-    assert (blog.steps, plain.error[:4]) == (0, "E502")
+@pytest.fixture
+def settings(data: Path, monkeypatch: pytest.MonkeyPatch):
+    """Settings of `WHOLE`, or of a variant of it."""
+    monkeypatch.setattr(bootstrap, "RESAMPLES", 200)
+
+    def of(what: Experiment = WHOLE, **changes: Any) -> Reproduction:
+        given = {
+            name: changes.pop(name) for name in ("encoder", "seeds", "preset") if name in changes
+        }
+        what = what.model_copy(update=changes)
+        monkeypatch.setattr(experiment_settings, "EXPERIMENTS", {what.id: what})
+        return Reproduction.model_validate({"experiment": what.id, "data": str(data)} | given)
+
+    return of
 
 
-def test_the_thesis_has_a_bm25_of_its_own(data: str):
-    _, words, _, literal = made(table(data, corpora=["blog_usgov"], methods=[LITERAL_BM25]))
-    assert words.scores != literal.scores
+def table_of(settings: Reproduction) -> ExperimentTable:
+    with without_prefect(Store.default()):
+        return reproduce.fn(settings)
 
 
-def test_rows_behind_a_condenser_stage_differ_by_its_head_alone_and_tell_what_it_learnt(data: str):
-    rows = ["infocse_aux", "infocse_aux_random_head", "simcse"]
-    first, ablated, plain = made(table(data, corpora=["blog_usgov"], methods=rows))[-3:]
-    assert first.language == ablated.language
-    assert plain.language is None
-    trained = {
-        one.key for one in last_runs(Store.default())[0].stages if one.stage == "train_encoder"
+def results_of(settings: Reproduction) -> list[ArmResult]:
+    return list(table_of(settings).results)
+
+
+def trial_of(
+    settings: Reproduction, arm: Arm, base: ArtifactRef | None = None, seed: int = 1
+) -> Trial:
+    base = base or running.base_encoder(settings, settings.budget.base.encoder)
+    return Trial(settings=settings, arm=arm, corpus="blog_usgov", columns=[], seed=seed, base=base)
+
+
+def computed() -> list[str]:
+    """Stages of the last run that computed something."""
+    return [used.stage for used in last_runs(Store.default())[0].stages if not used.hit]
+
+
+def columns_by_arm(results: Sequence[ArmResult]) -> dict[str, tuple[str, ...]]:
+    columns: dict[str, tuple[str, ...]] = {}
+    for arm, column in cells_of(results):
+        columns[arm] = (*columns.get(arm, ()), column)
+    return columns
+
+
+def test_every_arm_has_its_numbers_and_a_second_run_computes_nothing(settings, tmp_path: Path):
+    table = table_of(settings())
+    results = list(table.results)
+    assert {one.error for one in results} == {""}
+    trained = ("simcse", "infocse_aux", "first token", "self-trained")
+    untrained = ("random vectors", "BM25", "start encoder", "whitening")
+    assert columns_by_arm(results) == {
+        "thesis BM25": ("Web",),
+        **dict.fromkeys(untrained, ("Web", "dev")),
+        **dict.fromkeys(trained, ("Web", "dev", "took")),
     }
-    assert len(trained) == 4, "one stage for both, and one training for each row"
-    told = cells_json([first])[0]["language"]
-    assert told["unigram"] < told["condensed"], "two steps teach nothing"
-    said = f"of unseen texts at {told['late']:.2f} nats, its head at {told['condensed']:.2f}"
-    assert said in cells_markdown([first])
-    assert "its head learnt less than word counts know" in cells_markdown([first])
-    assert cells_json([plain])[0].get("language") is None
+    for (_, column), seeds in cells_of(results).items():
+        assert [one.seed for one in seeds] == [1, 2]
+        assert column != "took" or all(value_of(one, TOOK) > 0 for one in seeds)
+    assert len(table.claims) == len(WHOLE.claims)
+    assert (write_experiment(table, tmp_path / "out") / "table.png").stat().st_size > 5_000
+    assert {"measure_overlap", "claim_interval", "literal_bm25_scores"} <= set(computed())
+    stages = last_runs(Store.default())[0].stages
+    assert len({one.key for one in stages if one.stage == "start_encoder"}) == 1
+
+    for changes in ({}, {"differs": "Nothing."}):
+        assert results_of(settings(**changes)) == results
+        assert computed() == []
 
 
-def test_titles_have_columns_where_they_or_nothing_judges():
-    of_pairs = MethodCell(corpus="c", start="s", method="m", seed=1, sts={"STS-B dev": REF})
-    of_titles = MethodCell(corpus="d", start="s", method="m", seed=1, scores=REF)
-    refused = MethodCell(corpus="d", start="s", method="m", seed=1, error="E102 too short")
-    recalls = ["R@1", "R@5", "R@10"]
-    assert header([of_pairs, refused])[3:-3] == ["STS-B dev"]
-    assert header([of_pairs, of_titles])[3:-3] == [*recalls, "STS-B dev"]
-    assert header([refused])[3:-3] == recalls
+def test_arms_that_share_a_training_have_both_its_seconds_and_its_log(settings):
+    twins = tuple(Arm(label=label, steps=SIMCSE) for label in "ab")
+    loss = Column(label="loss", judge=LOSS)
+    results = results_of(settings(arms=twins, columns=(DEV, TOOK, loss), claims=(), seeds=(1,)))
+    first, second = ([one for one in results if one.arm == arm] for arm in "ab")
+    assert [one.model_copy(update={"arm": "b"}) for one in first] == second
+    assert all(one.log and one.seconds > 0 for one in second)
+    losses = read_steps(artifact_path(second[-1].log))["loss"]
+    assert value_of(second[-1], loss) == pytest.approx(losses[-1])
+
+
+def test_seconds_are_of_training_and_annotation_alone(settings):
+    assert STAGES.keys() >= running.TRAINING
+    arm = Arm(label="conpono", steps=(Train(method=CONPONO()),), corpus="blog_usgov")
+    base = TINY.base.model_copy(update={"times": 0})
+    tiny = TINY.model_copy(update={"base": base})
+    results = results_of(settings(arms=(arm,), columns=(TOOK,), claims=(), small=tiny, seeds=(1,)))
+    stages = last_runs(Store.default())[0].stages
+    (training,) = (used.seconds for used in stages if used.stage == "train_encoder")
+    assert results[0].seconds == training
+
+
+def test_a_head_of_the_base_goes_with_it_under_another_pooling(settings):
+    arm = Arm(label="cls", steps=(Train(method=InfoCSEAux()),), pooling="cls")
+    with without_prefect(Store.default()):
+        trial = trial_of(settings(), arm)
+        start = running.start_encoder(trial)
+    store = Store.default()
+    heads = [(store.path(one) / HEAD_FILE).read_bytes() for one in (trial.base, start)]
+    assert trial.base != start
+    assert heads[0] == heads[1]
+
+
+def test_every_arm_can_start_from_a_given_encoder_with_a_head(settings, tmp_path: Path):
+    with without_prefect(Store.default()):
+        stage = running.base_encoder(settings(), TINY.base.encoder)
+    copytree(Store.default().path(stage), tmp_path / "condensed")
+    given = settings(
+        arms=(WHOLE.arms[6],), columns=(DEV,), claims=(), encoder=str(tmp_path / "condensed")
+    )
+    assert {(one.arm, one.error) for one in results_of(given)} == {("infocse_aux", "")}
+
+
+def test_an_arm_that_needs_a_head_is_refused_without_one(settings):
+    headless = settings(columns=(DEV,), claims=(), encoder="transformer")
+    with dry_run(Store.default()) as plan:
+        plan_reproduction(headless)
+    refused = {one.part: one.why.split()[0] for one in plan.statuses if one.verdict == "REFUSED"}
+    assert {part.partition(" on ")[0] for part in refused} == {"infocse_aux"}
+    assert set(refused.values()) == {"E303"}
+
+
+def test_a_base_without_training_reads_no_corpus(settings, monkeypatch: pytest.MonkeyPatch):
+    base = Base(encoder=EncoderConfig(name="minilm"), times=0)
+    small = TINY.model_copy(update={"base": base})
+    what = WHOLE.model_copy(update={"arms": WHOLE.arms[-1:], "columns": (WEB,), "small": small})
+    assert files_wanted(what, small) == ["blog_usgov.parquet"]
+    assert "plain_sentences.parquet" in files_wanted(what, TINY)
+    asked = settings(what, claims=())
+    monkeypatch.delattr(running, "documents_of")
+    with dry_run(Store.default()) as plan:
+        running.base_encoder(asked, base.encoder)
+    assert [one.stage for one in plan.statuses] == ["start_encoder"]
+
+
+def test_arms_that_have_less_than_they_request(settings):
+    arms = (
+        Arm(label="four", steps=(LABELS,), corpus="blog_usgov"),
+        Arm(label="++", steps=(*[Label(count=1_000)] * 2, LABELS), corpus="blog_usgov"),
+        Arm(label="ten", steps=SIMCSE, max_documents=10),
+        Arm(label="100k", steps=SIMCSE, max_documents=100_000),
+    )
+    results = results_of(settings(arms=arms, columns=(WEB,), claims=(), seeds=(1,)))
+    less = {one.arm: one.less for one in results}
+    assert [less[name] for name in ("four", "ten", "100k")] == [
+        *((), ()),
+        ("40 documents of blog_usgov",),
+    ]
+    (labels,) = less["++"]
+    assert 4 < int(labels.split()[0]) < 40
+
+
+def test_notes_have_hicls_segments_and_the_loss_of_a_condenser_stage(settings):
+    stage = Train(method=Condenser())
+    arms = (
+        Arm(label="hicl", steps=(Train(method=HiCL(segment=30)),)),
+        Arm(label="after a stage", steps=(stage, Train(method=InfoCSEAux()))),
+        Arm(label="simcse", steps=SIMCSE),
+    )
+    results = results_of(settings(arms=arms, columns=(WEB,), claims=(), seeds=(1,)))
+    assert {one.error for one in results} == {""}
+    assert {one.arm: len(one.notes) for one in results} == {
+        "hicl": 1,
+        "after a stage": 1,
+        "simcse": 0,
+    }
+
+
+@pytest.mark.parametrize(("share", "documents"), [(None, 40), (0.4, 16), (0.1, 4)])
+def test_a_share_is_of_the_corpus(settings, share: float | None, documents: int):
+    with without_prefect(Store.default()):
+        trial = trial_of(settings(), Arm(label="a", share=share))
+        texts = running.texts_of(trial, trial.base, "blog_usgov", sampled=True)
+        assert running.document_count(texts.documents) == documents
+
+
+@pytest.mark.parametrize(("distinct", "texts"), [(False, 60), (True, 20)])
+def test_a_distinct_arm_reads_every_text_once(settings, distinct: bool, texts: int):
+    with without_prefect(Store.default()):
+        trial = trial_of(settings(), Arm(label="a", distinct=distinct))
+        read = running.texts_of(trial, trial.base, "product_abt_buy", sampled=True)
+        assert len(TokenCorpus.open(artifact_path(read.sentences))) == texts
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_a_round_continues_or_restarts_from_the_initialiser(
+    settings, monkeypatch: pytest.MonkeyPatch, restart: bool
+):
+    starts, models = [], []
+    train = running.train_encoder
+
+    def watched(encoder, *rest, **named):
+        trained = train(encoder, *rest, **named)
+        starts.append(encoder)
+        models.append(trained.model)
+        return Trained(model=trained.model, log=trained.log)
+
+    with without_prefect(Store.default()):
+        trial = trial_of(
+            settings(),
+            Arm(label="a", steps=(Train(method=CONPONO()), ROUND, SelfTrain(restart=restart))),
+        )
+        monkeypatch.setattr(running, "train_encoder", watched)
+        running.trained_encoder(trial, trial.base)
+    initialiser, first, _ = models
+    assert starts[1:] == [initialiser, initialiser if restart else first]
 
 
 @pytest.mark.parametrize(
-    ("late", "condensed", "told"),
+    ("scores", "steps", "kept"),
     [
-        (6.9, 6.8, ""),
-        (7.0, 6.8, ": it learnt less than word counts know"),
-        (6.9, 7.1, ": its head learnt less than word counts know"),
-        (7.2, 7.1, ": it and its head learnt less than word counts know"),
+        ([0.6, 0.5], (LABELS, ROUND, LABELS), 1),
+        ([0.5, 0.6], (LABELS, ROUND, LABELS), 3),
+        ([0.5, 0.5], (LABELS, ROUND, LABELS), 1),  # the first of equals
+        ([0.9, 0.5], (LABELS, ROUND, LABELS, Finish(map="whitening")), 4),
+        ([], (ROUND, ROUND), 2),
     ],
 )
-def test_a_condenser_stage_that_knows_no_more_than_word_counts_is_told_as_such(
-    late: float, condensed: float, told: str
+def test_of_several_fine_tuned_encoders_the_best_on_validation_is_kept(
+    monkeypatch: pytest.MonkeyPatch, scores: list[float], steps: tuple[Step, ...], kept: int
 ):
-    found = MaskedLanguage(late=late, condensed=condensed, unigram=7.0, tokens=9)
-    language = save_json("language", found.model_dump())
-    cell = MethodCell(corpus="c", start="s", method="diffcse", seed=1, language=language)
-    (line,) = notes([cell])
-    assert line.partition("by the tokens' shares alone 7.00")[2] == told
+    validation = iter(scores)
+    monkeypatch.setattr(running, "after_step", lambda step, encoder, *_: encoder + 1)
+    monkeypatch.setattr(running, "validate_encoder", lambda *_: next(validation))
+    monkeypatch.setattr(running, "recall_at_5", float)
+    ref = ArtifactRef(kind="x", digest="0" * 64, size=0)
+    texts = running.Texts(documents=ref, sentences=ref, pool=ref)
+    assert running.encoder_after(steps, 0, texts, None) == kept
 
 
-@pytest.mark.parametrize(
-    ("start", "rate", "stage_steps", "own_steps"),
-    [("minilm", 1e-4, 100, 100), ("transformer", 5e-4, 3_000, 1_000)],
-)
-def test_a_condenser_stage_learns_no_slower_than_its_paper_and_long_enough(
-    start: Start, rate: float, stage_steps: int, own_steps: int
+@pytest.mark.parametrize("stated", [{}, {"evaluate_every": 2, "patience": 1}])
+def test_a_validated_training_stops_by_the_pool(
+    settings, monkeypatch: pytest.MonkeyPatch, stated: dict[str, int]
 ):
-    asked = MethodTable(data="")
-    stage, own = (asked.training_of(step, start, 1) for step in asked.steps_of("diffcse", start))
-    assert (stage.method.name, stage.learning_rate) == ("condenser", rate)
-    assert (own.method.name, own.learning_rate) == (
-        "diffcse",
-        method_preset(start)["training"]["learning_rate"],
-    )
-    assert (stage.steps, own.steps) == (stage_steps, own_steps)
+    pools: list[ArtifactRef | None] = []
+
+    def watched(encoder, sentences, config, validation_pool=None, **annotation):
+        pools.append(validation_pool)
+        return Trained(model=encoder, log=encoder)
+
+    asked = settings(small=TINY.model_copy(update={"stated": stated}))
+    with without_prefect(Store.default()):
+        trial = trial_of(asked, Arm(label="a", steps=(Train(method=CONPONO()), ROUND)))
+        texts = running.texts_of(trial, trial.base, "blog_usgov")
+        monkeypatch.setattr(running, "train_encoder", watched)
+        running.trained_encoder(trial, trial.base)
+    assert pools == [texts.pool if stated else None] * 2
 
 
-def test_a_condenser_of_single_sentences_is_asked_for_others(data: str):
-    *_, cell = made(table(data, corpora=["plain_sentences"], methods=["rtd_mlm"]))
-    assert cell.error == ""
-    assert cells_json([cell])[0]["language"]["tokens"] > 0
+def test_self_training_of_the_papers_preset_has_inner_products(settings):
+    paper = TINY.model_copy(update={"base": TINY.base.model_copy(update={"times": 0})})
+    asked = settings(paper=paper, preset="paper")
+    with without_prefect(Store.default()):
+        trial = trial_of(asked, WHOLE.arms[-1])
+        start = running.start_encoder(trial)
+        trained = running.trained_encoder(trial, start)
+        kinds = [load_encoder(artifact_path(one)).similarity for one in (trial.base, trained)]
+    assert kinds == ["cosine", "dot"]
 
 
-def test_hicl_does_not_train_on_single_sentences():
-    """Of which few have two segments; it would be its base."""
-    default = MethodTable(data="")
-    hicl = {"hicl", "hicl_v2", "hicl_over_esimcse", "hicl_over_sncse"}
-    assert hicl < set(default.methods_on("blog_usgov"))
-    assert set(default.methods) - set(default.methods_on("plain_sentences")) == hicl
-
-
-def test_declutr_alone_has_a_corpus_of_long_documents_beside_the_default_ones():
-    default = MethodTable(data="")
-    assert [corpus for corpus, start, _ in default.blocks() if start == "minilm"] == [
-        *default.corpora,
-        "long_elife",
-    ]
-    assert default.methods_on("long_elife") == ("declutr",)
-    assert default.methods_on("blog_usgov") == default.methods
-    assert "long_elife.parquet" in default.files_wanted()
-    for other in ({"methods": ("simcse",)}, {"corpora": ("blog_usgov",)}):
-        asked = checked_as(MethodTable, {"data": "", **other})
-        assert asked.corpora_read == asked.corpora
-    long = checked_as(MethodTable, {"data": "", "corpora": ["long_elife"]})
-    assert long.methods_on("long_elife") == long.methods
-
-
-def test_a_static_encoder_has_no_first_token(data: str):
-    *_, cell = made(
-        table(data, corpora=["blog_usgov"], encoders=["static"], methods=["cls_before_pooler"])
-    )
-    assert cell.error.startswith("E001 A static encoder knows pooling 'mean' alone")
-
-
-def test_hicl_says_how_many_texts_have_segments(data: str):
-    *_, simcse, cell = made(table(data, corpora=["blog_usgov"], methods=["simcse", "hicl"]))
-    assert (simcse.segmented, simcse.error, cell.error) == (None, "", "")
-    assert 0 < cell.segmented <= 1
-    assert f"hicl on blog_usgov from transformer: {cell.segmented:.1%}" in cells_markdown([cell])
-
-
-def test_a_resumed_table_is_one_record_and_counts_the_seconds_of_before(data: str):
-    config = table(data, corpora=["blog_usgov"], methods=["simcse"])
-    cells = made(config)
-    (before,) = last_runs(Store.default())
-    with resuming(before.id):
-        again = made(config)
-    (after,) = last_runs(Store.default())
-    assert (again, after.id, after.stages) == (cells, before.id, before.stages)
-
-
-def test_seconds_are_of_training_and_annotation_alone(data: str):
-    assert STAGES.keys() >= method_cells.TRAINING
-    (cell,) = (
-        one for one in made(table(data, corpora=["blog_usgov"], methods=["conpono"])) if one.steps
-    )
-    (run, *_) = last_runs(Store.default())
-    (training,) = (used.seconds for used in run.stages if used.stage == "train_encoder")
-    assert cell.seconds == training
-    assert cell.seconds < sum(used.seconds for used in run.stages)
-
-
-def test_a_plan_tells_of_every_cell(data: str):
-    with dry_run(Store.default()) as plan:
-        cells = list(method_cells.cells(table(data)))
-    assert (len(cells), plan.incomplete) == (14, False)
-
-
-def test_a_cell_that_nobody_foresaw_failing_leaves_the_others(data: str, monkeypatch):
-    after_step = row_steps.after_step
+def test_an_arm_that_fails_leaves_the_others(settings, monkeypatch: pytest.MonkeyPatch):
+    after_step = running.after_step
 
     def fails_for_simcse(step, *rest):
-        if step.method.name == "simcse":
-            raise ZeroDivisionError("of nothing")
+        if isinstance(step, Train) and step.method.name == "simcse":
+            raise ZeroDivisionError
         return after_step(step, *rest)
 
-    monkeypatch.setattr(row_steps, "after_step", fails_for_simcse)
-    *_, before, failed = made(table(data, corpora=["blog_usgov"], methods=["conpono", "simcse"]))
-    assert (before.error, failed.error) == ("", "E000 ZeroDivisionError: of nothing")
-    assert lines([failed])[0][2:4] == ["simcse", "E000"]
+    monkeypatch.setattr(running, "after_step", fails_for_simcse)
+    results = results_of(settings(arms=WHOLE.arms[4:6], claims=(), seeds=(1,)))
+    assert {(one.arm, one.error[:4]) for one in results} == {("whitening", ""), ("simcse", "E000")}
 
 
-def test_a_corpus_that_is_refused_is_the_error_of_its_own_cells(data: str, monkeypatch):
-    documents_of = method_cells.documents_of
+def test_a_full_disk_ends_the_table(settings, monkeypatch: pytest.MonkeyPatch):
+    def fails(*_: object) -> None:
+        raise StorageError("full")
 
-    def refused(config: CorpusConfig) -> ArtifactRef:
+    monkeypatch.setattr(running, "after_step", fails)
+    with pytest.raises(StorageError):
+        results_of(settings(columns=(DEV,), claims=()))
+    assert last_runs(Store.default())[0].state == "failed"
+
+
+def test_a_judge_that_fails_leaves_the_other_columns(settings, monkeypatch: pytest.MonkeyPatch):
+    evaluated = running.evaluated
+
+    def refusing(trial, start, system, column):
+        if column.label == "dev":
+            raise NoQueriesError("no query")
+        return evaluated(trial, start, system, column)
+
+    monkeypatch.setattr(running, "evaluated", refusing)
+    errors: dict[str, set[str]] = {}
+    for one in results_of(settings(arms=WHOLE.arms[5:6], claims=())):
+        errors.setdefault(one.column, set()).add(one.error.partition(" ")[0])
+    assert errors == {"Web": {""}, "dev": {"E502"}, "took": {""}}
+
+
+def test_a_corpus_whose_overlap_cannot_be_measured_is_named(
+    settings, monkeypatch: pytest.MonkeyPatch
+):
+    def refused(*_: object, **__: object) -> ArtifactRef:
+        raise EmptyCorpusError("no text")
+
+    monkeypatch.setattr(running, "overlap_with", refused)
+    table = table_of(settings())
+    assert set(table.unmeasured) == {"blog_usgov", "plain_sentences"}
+    assert set(table.json()["overlap_errors"]) == set(table.unmeasured)
+
+
+def test_contamination_covers_every_corpus_that_training_reads(settings):
+    table = table_of(settings(arms=WHOLE.arms[3:4], claims=()))
+    assert settings().corpora_read == ["plain_sentences", "blog_usgov"]
+    assert {name: one.exact for name, one in table.overlaps.items()} == {"STS-B-dev": 1.0}
+    assert {name: one.n_candidates for name, one in table.pools.items()} == {"Web": 15}
+
+
+def test_a_dry_run_visits_every_arm(settings):
+    asked = settings()
+    with dry_run(Store.default()) as plan:
+        plan_reproduction(asked)
+    stages = {one.stage for one in plan.statuses}
+    assert {"train_encoder", "export_pairs", "measure_overlap"} <= stages
+    assert "claim_interval" not in stages
+    assert plan.incomplete, "the number of labels is not known yet"
+    parts = {one.part.partition(" on ")[0] for one in plan.statuses if one.part}
+    assert parts >= {arm.label for arm in WHOLE.arms}
+
+
+def test_a_dry_run_after_the_run_hits_the_claims(settings):
+    asked = settings(arms=WHOLE.arms[3:6], claims=WHOLE.claims[:1])
+    results_of(asked)
+    with dry_run(Store.default()) as plan:
+        plan_reproduction(asked)
+    assert ("claim_interval", "HIT") in {(one.stage, one.verdict) for one in plan.statuses}
+    assert {one.verdict for one in plan.statuses} <= {"HIT", "SAME"}
+
+
+RESCORED = Experiment(
+    id="s999.t2",
+    title="Words and vectors",
+    arms=(
+        Arm(label="BM25", system="BM25"),
+        Arm(label="simcse", steps=SIMCSE),
+        Arm(label="chosen", steps=SIMCSE, alpha="chosen"),
+        *(Arm(label=f"{alpha:g}", steps=SIMCSE, alpha=alpha) for alpha in (0.0, 10.0, 1000.0)),
+    ),
+    columns=(WEB, Column(label="Quora", judge=f"{BEIR}quora", measure="R@100")),
+    small=TINY.model_copy(update={"seeds": (1,)}),
+    paper=TINY,
+)
+
+
+def test_words_and_vectors_together_are_judged_by_titles_alone(settings):
+    table = table_of(settings(RESCORED))
+    alphas = ("0", "10", "1000")
+    assert {one.error for one in table.results} == {""}
+    both = dict.fromkeys(("BM25", "simcse"), ("Web", "Quora"))
+    assert columns_by_arm(table.results) == both | dict.fromkeys(("chosen", *alphas), ("Web",))
+    validation = {one.arm: recall_at_5(one.result) for one in table.results if one.column == "Web"}
+    assert validation["0"] == validation["BM25"]
+    assert validation["chosen"] >= max(validation[alpha] for alpha in alphas)
+    assert {name: one.texts for name, one in table.overlaps.items()} == {"quora queries": 4}
+
+
+def ours(data: Path, experiment: str, **given: Any) -> Reproduction:
+    small = {"steps": 2, "candidates": 20, "seeds": (1,)}
+    return Reproduction.model_validate(
+        {"experiment": experiment, "data": str(data)} | small | given
+    )
+
+
+def errors_of(results: Sequence[ArmResult]) -> dict[tuple[str, str], str]:
+    return {
+        (one.arm, one.column.partition(" ")[0]): one.error.partition(" ")[0]
+        for one in results
+        if one.error
+    }
+
+
+def test_methods_small_has_a_number_or_a_code_in_every_cell(data: Path):
+    rows = ["word_vectors", "bm25_rescored", "bm25_seed_002", "whitening", "first_last_mean"]
+    trained = ["conpono", "infocse_idc", "infocse_idc_dot", "sg_opt", "infocse_aux", "hicl"]
+    asked = ours(
+        data, "methods-small", corpora=["blog_usgov", "plain_sentences"], methods=rows + trained
+    )
+    table = table_of(asked)
+    single = [(name, "plain_sentences") for name in ("conpono", "infocse_idc", "infocse_idc_dot")]
+    assert errors_of(table.results) == dict.fromkeys(single, "E102")
+    numbers = columns_by_arm(table.results)
+    recalls = tuple(f"blog_usgov R@{k}" for k in (1, 5, 10))
+    pairs = tuple(f"plain_sentences {name}" for name in ("STS-B dev", "SICK-R test"))
+    for name in ("random vectors", "BM25", "start encoder", "whitening", "word_vectors"):
+        assert numbers[name] == recalls + pairs
+    assert numbers["bm25_rescored"] == numbers["bm25_seed_002"] == recalls
+    assert numbers["conpono"] == (*recalls, "blog_usgov seconds")
+    assert len(numbers["infocse_aux"]) == 7
+    differences = {row.system for row in table.differences}
+    assert differences == {"random vectors", "BM25", *rows, *trained}
+    assert results_of(asked) == list(table.results)
+    assert computed() == []
+
+
+def test_variants_of_self_training_differ(data: Path):
+    names = ["infocse_idc", "infocse_idc_kmeans", "infocse_idc_dot"]
+    results_of(ours(data, "methods-small", corpora=["blog_usgov"], methods=names))
+    stages = last_runs(Store.default())[0].stages
+    assert {"cluster_by_kmeans", "cluster_sentences"} <= {one.stage for one in stages}
+    rounds = {one.key for one in stages if one.stage == "train_encoder"}
+    assert len(rounds) == 2 + 3, "an initialiser for each similarity, and a round for each row"
+
+
+def test_each_corpus_of_methods_small_has_a_start_encoder_of_its_own(data: Path):
+    asked = ours(
+        data, "methods-small", corpora=["blog_usgov", "plain_sentences"], methods=["simcse"]
+    )
+    results_of(asked)
+    starts = [one for one in last_runs(Store.default())[0].stages if one.stage == "start_encoder"]
+    assert len({one.key for one in starts}) == 2
+
+
+def test_a_refused_corpus_is_the_error_of_its_own_cells(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+):
+    documents_of = running.documents_of
+
+    def refused(config):
         if "blog_usgov" in config.source:
             raise EmptyCorpusError("no text")
         return documents_of(config)
 
-    monkeypatch.setattr(method_cells, "documents_of", refused)
-    cells = made(table(data, methods=["simcse"]))
-    assert [(cell.corpus, cell.error) for cell in cells] == [
-        *[("blog_usgov", "E101 no text")] * 4,
-        *[("plain_sentences", "")] * 4,
-    ]
-    found = shot(few(data, methods=["conpono"]))
-    assert {cell.error for cell in found} == {"E101 no text"}
-    assert {cell.labels for cell in found if cell.method == "conpono"} == {0, 4, 8}
-
-
-@pytest.mark.parametrize(
-    "error",
-    [StorageError("write failed: no space left."), ConnectError("no answer")],
-    ids=["disk", "server"],
-)
-def test_a_full_disk_and_a_lost_server_end_the_table_not_a_cell(data: str, monkeypatch, error):
-    """Every later cell would meet them too; `resume` goes on with a run that failed."""
-
-    def fails(*_: object) -> None:
-        raise error
-
-    monkeypatch.setattr(row_steps, "after_step", fails)
-    with pytest.raises(type(error)):
-        made(table(data, corpora=["blog_usgov"], methods=["conpono", "simcse"]))
-    assert last_runs(Store.default())[0].state == "failed"
-
-
-def test_an_absent_file_is_named_before_anything_runs(tmp_path: Path):
-    with pytest.raises(UnreadableSourceError, match=r"wants blog_usgov\.parquet.*--data"):
-        table(str(tmp_path)).check_files()
-
-
-@pytest.mark.parametrize("name", ["methods-small", "few-shot", "mutual.t1"])
-def test_a_record_names_its_folder_from_anywhere(data: str, name: str, monkeypatch):
-    monkeypatch.chdir(Path(data).parent)
-    assert table_settings(name, {"data": Path(data).name}).data == data
-
-
-def test_a_part_of_the_table_has_a_place_of_its_own():
-    blog = MethodTable(data="d", corpora=("blog_usgov",), encoders=("minilm", "static"))
-    assert (MethodTable(data="d").marks, FewShotTable(data="d").marks) == (
-        "methods-small",
-        "few-shot",
+    monkeypatch.setattr(running, "documents_of", refused)
+    asked = ours(
+        data, "methods-small", corpora=["blog_usgov", "plain_sentences"], methods=["simcse"]
     )
-    assert blog.marks == "methods-small blog_usgov minilm static"
+    errors = errors_of(results_of(asked))
+    assert set(errors) == {
+        (arm, "blog_usgov") for arm in ("random vectors", "BM25", "start encoder", "simcse")
+    }
+    assert set(errors.values()) == {"E101"}
 
 
-def test_a_row_is_any_method_or_a_variant_of_one():
-    assert set(METHOD_NAMES) - {"fine_tune"} < set(METHODS) < set(MethodTable.rows)
-    config = MethodTable(data="")
-    for start in config.encoders:
-        for row in METHODS:
-            assert config.steps_of(row, start)[-1].method.name == METHODS[row]["name"]
+def test_few_shot_has_every_method_at_every_number_of_labels(data: Path, tmp_path: Path):
+    asked = ours(data, "few-shot", methods=["conpono", "infocse_idc", "simcse"], counts=[4, 8])
+    table = table_of(asked)
+    assert {arm.partition(",")[0] for arm, _ in errors_of(table.results)} == {"simcse"}
+    curves = {f"{name}, {n} labels" for name in ("conpono", "infocse_idc") for n in (0, 4, 8)}
+    plus = {f"{name}, {n} labels" for name in ("no method", "infocse_plus") for n in (4, 8)}
+    fixed = {"random vectors", "BM25", "start encoder"}
+    assert set(columns_by_arm(table.results)) == curves | plus | fixed
+    folder = write_experiment(table, tmp_path / "out")
+    assert (folder / "table.png").read_bytes()[:4] == b"\x89PNG"
+    rows = json.loads((folder / "table.json").read_text())["rows"]
+    assert {row["factors"]["x"] for row in rows if "x" in row.get("factors", {})} == {"0", "4", "8"}
 
 
-def test_an_unknown_method_is_a_mistake_with_a_way_out(data: str):
-    with pytest.raises(UsageError, match="did you mean 'simcse'"):
-        table(data, methods=["simcsee"])
-
-
-@pytest.mark.parametrize("model", [MethodTable, FewShotTable, Reproduction])
-def test_what_is_named_twice_is_one(model):
-    """Else one training is two of a mean, and the deviation too small."""
-    named = {"experiment": "mutual.t1"} if model is Reproduction else {}
-    asked = checked_as(model, {"data": "data", "seeds": [43, 42, 43]} | named)
-    assert asked.seeds == (43, 42)
-
-
-@pytest.mark.parametrize("model", [MethodTable, FewShotTable])
-def test_rows_that_are_asked_for_twice_are_one(model):
-    once = {"corpora": ("blog_usgov",), "encoders": ("static",), "methods": ("simcse",)}
-    asked = checked_as(model, {"data": "data"} | {name: 2 * v for name, v in once.items()})
-    assert asked.model_dump(include=set(once)) == once
-
-
-@pytest.mark.parametrize(
-    ("model", "changes", "words"),
-    [
-        (MethodTable, {"seeds": [-1]}, r"seeds\.0.*greater than or equal to 0, found -1"),
-        (MethodTable, {"seeds": []}, "seeds.*at least 1 item"),
-        (FewShotTable, {"seeds": [1, -1]}, r"seeds\.1.*greater than or equal to 0, found -1"),
-        (FewShotTable, {"counts": [-5]}, r"counts\.0.*greater than or equal to 2, found -5"),
-        (FewShotTable, {"corpora": ["plain_sentences"]}, "labels are titles, and plain_sent.*elif"),
-        (Reproduction, {"seeds": [-1]}, r"seeds\.0.*greater than or equal to 0, found -1"),
-    ],
-)
-def test_what_a_table_cannot_be_made_of_is_told_by_its_name(model, changes: Json, words: str):
-    named = {"experiment": "mutual.t1"} if model is Reproduction else {}
-    with pytest.raises(UsageError, match=words):
-        checked_as(model, {"data": "data"} | named | changes)
-
-
-def test_products_are_judged_as_plain_sentences_are(tmp_path: Path):
-    """Nothing looks for them: they have no titles."""
-    products = {"title1": write_data_folder(tmp_path, documents=30)}
-    pq.write_table(pa.table(products), tmp_path / "product_abt_buy.parquet")
-    asked = table(str(tmp_path), corpora=["product_abt_buy"], methods=["simcse"])
-    asked.check_files()
-    assert [set(numbers_of(cell)) for cell in made(asked)] == [{"STS-B dev", "SICK-R test"}] * 4
-    (tmp_path / "stsb_dev.parquet").unlink()
-    with pytest.raises(UnreadableSourceError, match=r"wants stsb_dev\.parquet"):
-        asked.check_files()
-
-
-def measured(method: str, seed: int, **changes: object) -> MethodCell:
-    cell = MethodCell(corpus="c", start="s", method=method, seed=seed, steps=1_000, batch_size=64)
-    return cell.model_copy(update=changes)
-
-
-def test_seeds_are_one_row_with_mean_and_spread(monkeypatch):
-    values = {1: 0.25, 2: 0.5, 3: 0.75}
-    monkeypatch.setattr("tasks.tables.cells.numbers_of", lambda cell: {"R@1": values[cell.seed]})
-    told = [measured(method, seed, seconds=float(seed)) for seed in values for method in "ab"]
-    assert lines(told) == [
-        ["c", "s", method, "0.500 ± 0.250", "", "", "1,000", "64", "2"] for method in "ab"
-    ]
-
-
-def test_where_one_seed_failed_its_code_stands_beside_the_mean(monkeypatch):
-    monkeypatch.setattr("tasks.tables.cells.numbers_of", lambda cell: {"R@1": 0.5})
-    told = [measured("a", 1), measured("a", 2, error="E302 Training met a loss of nan.")]
-    assert lines(told)[0][3] == "0.500 E302"
-
-
-def test_a_seed_that_failed_took_no_seconds_of_a_training(monkeypatch):
-    monkeypatch.setattr("tasks.tables.cells.numbers_of", lambda cell: {"R@1": 0.5})
-    failed = measured("a", 2, seconds=1.0, error="E302 Training met a loss of nan.")
-    assert lines([measured("a", 1, seconds=99.0), failed])[0][-1] == "99"
-    assert lines([failed])[0][-3:] == ["1,000", "64", ""]
-
-
-def test_what_learns_from_labels_alone_tells_its_seconds(monkeypatch):
-    monkeypatch.setattr("tasks.tables.cells.numbers_of", lambda cell: {"R@1": 0.5})
-    cell = measured("no method", 1, steps=0, batch_size=0, labels=100, seconds=7.0)
-    assert lines([cell])[0][-3:] == ["", "", "7"]
-    assert lines([cell.model_copy(update={"labels": 0})])[0][-3:] == ["", "", ""]
-
-
-def test_the_document_keeps_everything_outside_the_marks(tmp_path: Path):
-    file = tmp_path / "RESULTS.md"
-    file.write_text("a\n<!-- t:begin -->\nold\n<!-- t:end -->\nz\n", encoding="utf-8")
-    cells = [measured("conpono", 1, error="E102 no pairs.")]
-    for _ in range(2):
-        write_between_marks(file, "t", cells_markdown(cells))
-        text = file.read_text(encoding="utf-8")
-        assert text.startswith("a\n<!-- t:begin -->\n| corpus | start | method | R@1")
-        assert text.endswith("- conpono on c from s: E102 no pairs.\n<!-- t:end -->\nz\n")
-    file.write_text("no marks", encoding="utf-8")
-    with pytest.raises(UsageError, match="<!-- t:begin -->"):
-        write_between_marks(file, "t", "")
-
-
-def test_what_training_read_of_its_judges_is_measured_and_printed(data: str):
-    """The STS files of the folder are pairs of its plain sentences."""
-    config = table(data, methods=["cls_before_pooler"])
+def test_wikitext_is_a_file_of_the_user(data: Path, tmp_path: Path):
+    own = Path(copytree(data, tmp_path / "own"))
+    texts = [f"It rains in {k}. It snows in {k}, as it did before." for k in range(20)]
+    pq.write_table(pa.table({"text": texts}), own / "wikitext_103.parquet")
+    asked = Reproduction(experiment="hicl.t5", data=str(own), encoder="transformer")
+    assert "wikitext_103.parquet" not in asked.absent_files()
     with without_prefect(Store.default()):
-        found = methods_small.fn(config)
-    overlaps = largest_overlaps(found.overlaps)
-    assert {name: one.exact for name, one in overlaps.items()} == {"STS-B-dev": 1.0, "SICK-R": 1.0}
-    assert list(found.pools) == ["blog_usgov"]
-    assert "measure_overlap" in {one.stage for one in last_runs(Store.default())[0].stages}
-    with dry_run(Store.default()) as plan:
-        method_cells.walked(config, method_cells.cells(config))
-    assert ("measure_overlap", "HIT") in {(one.stage, one.verdict) for one in plan.statuses}
-    seen = found.seen()
-    told = cells_markdown([measured("conpono", 1)], seen)
-    _, texts, _ = seen
-    assert texts.startswith("Judges' texts that training read as a whole: ")
-    assert texts.count("100.0 %") == 2
-    assert all(f"\n- {line}" in told for line in seen)
-
-
-def test_people_and_programs_read_the_same_rows():
-    cells = [measured("conpono", 1, error="E102 no pairs.")]
-    shown = cells_table(cells)
-    assert [str(column.header) for column in shown.columns] == header(cells)
-    assert (shown.row_count, cells_json(cells)[0]["error"]) == (1, "E102 no pairs.")
-
-
-def few(data: str, **changes: object) -> FewShotTable:
-    settings = {"data": data, "counts": [4, 8], "seeds": [1], "steps": 4, "batch_size": 8}
-    return checked_as(FewShotTable, settings | {"labels": {"epochs": 2}} | changes)
-
-
-def shot(config: FewShotTable) -> list[MethodCell]:
-    with without_prefect(Store.default()):
-        return few_shot.fn(config).cells
-
-
-LEAD = re.compile(
-    r"blog_usgov, static, (\d+) labels: (.+) less (.+) ([+-]\d\.\d+) "
-    r"\([+-]\d\.\d+ to [+-]\d\.\d+\), above in [01] of 1 seed; one seed alone .*"
-)
-
-
-def test_every_method_meets_every_number_of_labels(data: str, tmp_path: Path, capsys):
-    cells = shot(few(data, methods=["conpono", "infocse_idc", "simcse"]))
-    found = {(cell.method, cell.labels) for cell in cells if cell.scores}
-    curves = {(method, count) for method in ("conpono", "infocse_idc") for count in (0, 4, 8)}
-    plus = {(method, count) for method in (NOTHING, PLUS) for count in (4, 8)}
-    fixed = {(name, 0) for name in ("random vectors", "BM25", "start encoder")}
-    assert found == curves | plus | fixed
-    assert {cell.error.split()[0] for cell in cells if cell.method == "simcse"} == {"E303"}
-    assert "labels" in header(cells)
-    assert {bool(cell.seconds) for cell in cells if cell.learnt and not cell.error} == {True}
-    assert {line[-1] for line in lines(cells) if line[2] == "start encoder"} == {""}
-    (figure,) = write_curves(cells, {"seeds": [42]}, tmp_path)
-    drawn = json.loads(figure.with_suffix(".json").read_text())
-    assert drawn["settings"] == {"seeds": [42]}
-    assert {(point["method"], point["labels"]) for point in drawn["points"]} == curves | plus
-    assert drawn["fixed"].keys() == {"random vectors", "BM25", "start encoder"}
-    assert figure.read_bytes()[:4] == b"\x89PNG"
-
-    found = leads(cells)
-    head, *told = told_leads(cells)
-    assert drawn["leads"] == [lead.model_dump() for lead in found]
-    assert len(found) == len(told)
-    for lead in found:
-        assert lead.low <= lead.mean <= lead.high
-    recall = {(cell.method, cell.labels): numbers_of(cell)["R@5"] for cell in cells if cell.scores}
-    assert len(told) == len(curves | plus) - 3  # of each number of labels the best has no rival
-    for line in told:
-        labels, best, other, gain = LEAD.fullmatch(line).groups()
-        own = {name: recall[name, count] for name, count in curves | plus if count == int(labels)}
-        assert own[best] == max(own.values())
-        assert float(gain) == pytest.approx(own[best] - own[other], abs=5e-4)
-    assert f"- {head}\n- {told[0]}" in cells_markdown(cells)
-    console.show(cells_table(cells))
-    assert " ".join(told[0].split()) in " ".join(capsys.readouterr().out.split())
-    assert leads([cell for cell in cells if not cell.labels]) == []
-
-
-def test_a_lead_is_of_the_seeds_that_both_have(monkeypatch):
-    """Of 40 queries the first method answers all, the second the first 20 or none."""
-
-    def hits(count: int) -> TaskResult:
-        found = np.repeat([1.0, 0.0], [count, 40 - count])
-        return TaskResult("title", "R@5", {"R@5": count / 40}, found[:, None])
-
-    of_b, of_c = {1: hits(20), 3: hits(0)}, {3: hits(0)}
-    methods = {"b": of_b, "a": {1: hits(40), 2: hits(40)}, "c": of_c}
-    monkeypatch.setattr("tasks.tables.cells.hits_of", lambda cells: {("c", "s", 100): methods})
-    above_b, above_c = leads([measured("a", 1, labels=100)])
-    line, apart = str(above_b), str(above_c)
-    assert (above_c.seeds, above_c.mean) == (0, None)
-    assert line.startswith("c, s, 100 labels: a less b +0.500 (+0.3")
-    assert apart == "c, s, 100 labels: a less c have no seed in common"
-    assert "), above in 1 of 1 seed; one seed alone knows the noise of the queries" in line
-
-
-def test_the_best_of_a_number_of_labels_is_the_best_of_the_same_seeds(monkeypatch):
-    """Seed 2 is hard, and the first method has no number there."""
-
-    def hits(count: int) -> TaskResult:
-        found = np.repeat([1.0, 0.0], [count, 40 - count])
-        return TaskResult("title", "R@5", {"R@5": count / 40}, found[:, None])
-
-    methods = {"lucky": {1: hits(30)}, "better": {1: hits(40), 2: hits(10)}}
-    monkeypatch.setattr("tasks.tables.cells.hits_of", lambda cells: {("c", "s", 100): methods})
-    (lead,) = leads([measured("better", 1, labels=100)])
-    assert (lead.best, lead.other, lead.mean) == ("better", "lucky", 0.25)
-
-
-@pytest.mark.parametrize(
-    ("start", "shares"), [("static", [0.25, 0.25, None, 0.5, None]), ("minilm", [0.5, None] * 2)]
-)
-def test_infocse_plus_meets_the_labels_in_either_cycle(start: Start, shares: list[float | None]):
-    """Each cycle has half of what a method without cycles has."""
-    asked = few("data")
-    steps = asked.point_steps(PLUS, 4, start)
-    assert [getattr(step, "times", None) for step in steps] == shares
-    assert {step.count for step in steps if isinstance(step, Label)} == {4}
-
-
-@pytest.mark.parametrize("steps", [4, 5, 7])
-def test_a_cycle_is_told_with_the_steps_that_it_takes(steps: int):
-    asked = few("data", steps=steps)
-    alone, *_ = asked.point_steps(PLUS, 4, "minilm")
-    assert asked.training_of(alone, "minilm", 1).steps == asked.cost(PLUS, "minilm")["steps"]
-
-
-def test_a_method_says_how_many_steps_each_of_its_cycles_has(data: str):
-    cells = shot(few(data, counts=[4], methods=["infocse_idc"]))
-    told = {cell.method: (cell.cycles, cell.steps) for cell in cells if cell.labels}
-    assert told == {NOTHING: (1, 0), PLUS: (2, 2), "infocse_idc": (1, 4)}
-
-
-def test_inner_products_meet_the_labels_without_a_temperature():
-    """One for cosines would leave them no gradient."""
-    asked = few("data", methods=["infocse_idc", "infocse_idc_dot"])
-    for row, temperature in (("infocse_idc", 0.05), ("infocse_idc_dot", 1.0)):
-        trainings = [
-            asked.training_of(step, "static", 1) for step in asked.point_steps(row, 4, "static")
-        ]
-        assert trainings[-1].method.name == "fine_tune"
-        assert {training.method.temperature for training in trainings} == {temperature}
-
-
-def test_a_plan_of_few_shot_curves_tells_of_every_cell_before_a_cycle_is_judged(data: str):
-    asked = few(data, counts=[4])
-    with without_prefect(Store.default()):
-        (block, _) = method_cells.tried_block(asked, "blog_usgov", "static", 1)
-        shots.counts_of(asked, block)
-    with dry_run(Store.default()) as plan:
-        cells = list(shots.few_shot_cells(asked))
-    assert plan.incomplete
-    assert {cell.error for cell in cells} == {""}
-    assert {cell.method for cell in cells} > {PLUS, "infocse_idc"}
-
-
-def test_more_labels_than_there_are_make_one_point(data: str):
-    cells = shot(few(data, methods=["conpono"], counts=[4, 500, 1_000]))
-    counts = sorted({cell.labels for cell in cells if cell.method == "conpono"})
-    assert counts[:2] == [0, 4]
-    assert len(counts) == 3
-    assert counts[2] < 30
-
-
-def test_a_curve_goes_on_where_it_was(data: str):
-    shot(few(data, methods=["conpono"]))
-    with recording(Store.default(), "probe", [], {}) as log:
-        shot(few(data, methods=["conpono"]))
-    assert not [used for used in log.used if not used.hit]
+        trial = trial_of(asked, Arm(label="a"))
+        read = running.texts_of(trial, trial.base, "wikitext_103").sentences
+        assert len(TokenCorpus.open(artifact_path(read))) == 40

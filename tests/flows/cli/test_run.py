@@ -106,7 +106,7 @@ def no_server(monkeypatch):
         ("reproduce methods-small --counts 9", "E001", ["--counts", "few-shot"]),
         ("reproduce few-shot --counts 0", "E001", ["counts.0"]),
         ("reproduce few-shot --preset paper", "E001", ["--preset"]),
-        ("reproduce mutual.t11 --batch-size 9", "E001", ["'mutual.t11'"]),
+        ("reproduce mutual.t11 --steps 9", "E001", ["'mutual.t11'"]),
         ("reproduce few-shott", "E001", ["'few-shot'"]),
         ("gc --keep-runs -1", "E001", ["--keep-runs"]),
         ("serve --port 99999", "E001", ["65535"]),
@@ -138,7 +138,7 @@ def loaded_by(*arguments: str) -> tuple[set[str], str]:
     code = (
         "import sys\nfrom flows.__main__ import app\nfrom sentemb_core import console\n"
         "console.run(app, sys.argv[1:])\n"
-        "print(*{'prefect', 'mlflow', 'torch', 'flows.fine_tune', 'flows.method_cells'} "
+        "print(*{'prefect', 'mlflow', 'torch', 'flows.fine_tune', 'flows.reproduce'} "
         "& set(sys.modules))"
     )
     command = [sys.executable, "-c", code, *arguments]
