@@ -1,4 +1,4 @@
-"""What a pair source sees of a corpus: arrays over sentences in canonical order."""
+"""A tokenised corpus as pair sources and views need it: arrays over sentences."""
 
 from typing import Protocol, runtime_checkable
 
@@ -9,15 +9,14 @@ Tokens = Int64[np.ndarray, " _"]
 """Token ids of one text."""
 
 Spans = tuple[Int64[np.ndarray, " n"], Int64[np.ndarray, " n"]]
-"""First sentence of each of n documents, and the first one behind it."""
+"""First sentence of each of n documents, and the first sentence after it."""
 
 
 @runtime_checkable
 class Documents(Protocol):
-    """Tokenised sentences, document after document (`corpus.tokens.TokenCorpus` is one).
+    """Tokenised sentences, document by document (`corpus.tokens.TokenCorpus` is one).
 
-    A sentence by itself is read as far as the encoder's limit (`tokens`); texts of several are
-    joined of whole ones (`uncut_tokens`).
+    `tokens` are truncated to the encoder's limit; `uncut_tokens` are not, and form joined texts.
     """
 
     @property
@@ -47,6 +46,6 @@ class Documents(Protocol):
 
 
 def spans_in(offsets: Int64[np.ndarray, " bounds"], sentences: Int64[np.ndarray, " n"]) -> Spans:
-    """Of the document in which each sentence lies, where `offsets` bound the documents."""
+    """Return the document bounds of each sentence; `offsets` bound the documents."""
     document = np.searchsorted(offsets, sentences, side="right") - 1
     return offsets[document], offsets[document + 1]

@@ -1,1 +1,1 @@
-"""Methods: each way to train is a value made of parts; see README.md for the papers."""
+"""Training methods, one file each, made of shared parts; README.md is their index."""

@@ -1,4 +1,4 @@
-"""Autoencoders (product_thesis): a small decoder has to tell the sentence from its vector."""
+"""Autoencoders (product_thesis): a small decoder restores the sentence from its vector."""
 
 from dataclasses import replace
 from typing import Any, cast
@@ -53,7 +53,7 @@ from sentemb_core.methods.simcse import require_dropout
 
 
 def clm_autoencoder(settings: CLMAutoencoder, encoder: Encoder) -> Method:
-    """The decoder writes the sentence word by word; with `noise` it is TSDAE's form."""
+    """The decoder predicts token after token; with `noise` this is TSDAE."""
     require_transformer(encoder, "clm_autoencoder")
     require_decodable(encoder, tied=settings.tied)
     special = encoder.framed
@@ -82,7 +82,7 @@ def clm_autoencoder(settings: CLMAutoencoder, encoder: Encoder) -> Method:
 
 
 def mlm_autoencoder(settings: MLMAutoencoder, encoder: Encoder) -> Method:
-    """The decoder fills masks of the bare embeddings."""
+    """The decoder fills the masks of bare embeddings."""
     require_transformer(encoder, "mlm_autoencoder")
     require_positions(encoder, "mlm_autoencoder's decoder")
     require_table(encoder)
@@ -99,7 +99,7 @@ def mlm_autoencoder(settings: MLMAutoencoder, encoder: Encoder) -> Method:
 def beside_simcse(
     method: Method, settings: CLMAutoencoder | MLMAutoencoder, encoder: Encoder
 ) -> Method:
-    """The multi-task form of product_thesis: SimCSE on the same vectors, without a head."""
+    """Return the multi-task form of product_thesis: SimCSE on the same vectors, without a head."""
     if not settings.simcse:
         return method
     require_dropout(encoder, method.name)
@@ -108,7 +108,7 @@ def beside_simcse(
 
 
 def reconstructed(text: ViewMaker) -> ViewMaker:
-    """`text` as an input whose own tokens are the decoder's targets (product_thesis)."""
+    """Return a view of `text` whose own tokens are the decoder's targets (product_thesis)."""
 
     def view(corpus: Documents, draw: Draw, rng: np.random.Generator) -> View:
         seen = text(corpus, draw, rng)
@@ -124,17 +124,17 @@ def deleted(
     special_tokens: bool,
     begins_word: Bool[np.ndarray, " vocabulary"] | None = None,
 ) -> ViewMaker:
-    """`text` without many of its words; targets are all tokens (TSDAE, Wang et al. 2021).
+    """Return a view of `text` with deleted words; all tokens are targets (TSDAE, Wang et al. 2021).
 
     Args:
-        text: Whose words.
-        rate: Chance of each word to go, .6 in TSDAE; of a row's words one always stays.
-        special_tokens: Rows begin and end with one, which always stays.
-        begins_word: For every token id whether a word begins with it; the pieces of a word share
-            its fate. None: every token is a word.
+        text: View to delete words from.
+        rate: Probability that a word is deleted, .6 in TSDAE; at least one word of a row stays.
+        special_tokens: Whether rows start and end with a special token, which always stays.
+        begins_word: Whether each token id starts a word; the pieces of a word are deleted together.
+            None: every token is a word.
 
     Raises:
-        RecipeError: All words would go.
+        RecipeError: the rate would delete all words.
     """
     if not 0 <= rate < 1:
         raise RecipeError(
@@ -160,14 +160,14 @@ def deleted(
 
 
 def _told(row: Tokens) -> Tokens:
-    """All but the first token, which a decoder is given to begin with."""
+    """Return all tokens except the first, which the decoder is given."""
     return np.concatenate([[IGNORED], row[1:]])
 
 
 def _words(
     content: Content, begins_word: Bool[np.ndarray, " vocabulary"] | None
 ) -> Int64[np.ndarray, " tokens"]:
-    """Number of the word that every token belongs to; no word spans two rows."""
+    """Return the word index of every token; no word spans two rows."""
     if begins_word is None:
         return np.arange(len(content.ids))
     first = np.diff(content.inner, prepend=False) | (np.diff(content.row, prepend=-1) != 0)
@@ -175,10 +175,10 @@ def _words(
 
 
 def require_decodable(encoder: Encoder, *, tied: bool) -> None:
-    """That a decoder can stand on the encoder or, tied, use its layers.
+    """Check that a decoder fits on the encoder or, if tied, can use its layers.
 
     Raises:
-        RecipeError: it has no such layers or table, or they do not come apart as BERT's do.
+        RecipeError: the encoder has no such layers or table, or its layers differ from BERT's.
     """
     require_table(encoder)
     if tied and not hasattr(layers_of(encoder)[0], "feed_forward_chunk"):
@@ -190,17 +190,17 @@ def require_decodable(encoder: Encoder, *, tied: bool) -> None:
 
 
 class CausalDecoder(nn.Module):
-    """Layers that see the tokens so far and, by cross-attention, one vector.
+    """Layers with causal self-attention, and cross-attention to one vector.
 
     Tokens enter by the encoder's embedding layer and leave by its token table.
 
     Args:
-        encoder: Whose vectors it reads.
-        layers: How many of its own, 2 in product_thesis; none: all of the encoder's (TSDAE), so
-            that the cross-attention and the language head alone are new.
+        encoder: The encoder whose vectors it decodes.
+        layers: Number of own layers, 2 in product_thesis; None uses all layers of the encoder
+            (TSDAE), so only the cross-attention and the language head are new.
 
     Raises:
-        RecipeError: As `require_decodable`.
+        RecipeError: as `require_decodable`.
     """
 
     def __init__(self, encoder: Encoder, layers: int | None = 2) -> None:
@@ -224,9 +224,9 @@ class CausalDecoder(nn.Module):
         vectors: Float[Tensor, "rows dim"],
         ids: Int[Tensor, "rows time"],
     ) -> Float[Tensor, "rows time hidden"]:
-        """States that tell the next token each.
+        """Return states that predict the next token.
 
-        Padding at the right needs no mask: nobody to the left of it sees it.
+        Padding at the right needs no mask: no earlier token attends to it.
         """
         states, sentence = embedded(encoder, ids), self.entrance(vectors).unsqueeze(1)
         hidden = blind_to_the_future(states)
@@ -244,13 +244,13 @@ class CausalDecoder(nn.Module):
         first: Int[Tensor, " rows"],
         targets: Int[Tensor, "rows time"],
     ) -> Float[Tensor, ""]:
-        """The sum over all targets behind the first, which begins the sentence and is not told.
+        """Return the sum over all targets after the first token, which is given.
 
         Args:
-            encoder: Lends embeddings, token table and, when tied, layers.
-            vectors: Of the sentences, or of what was left of them.
-            first: Their first token ([CLS]).
-            targets: Their tokens; `IGNORED` behind their ends, and maybe at the first.
+            encoder: Provides embeddings, token table and, if tied, layers.
+            vectors: Vectors of the sentences, or of what is left of them.
+            first: First token of each sentence ([CLS]).
+            targets: Tokens of the sentences; `IGNORED` after their ends, and possibly at the first.
         """
         ids = targets.masked_fill(targets == IGNORED, 0)
         ids[:, 0] = first

@@ -1,4 +1,4 @@
-"""SimCSE's pairs under a binary loss (product_thesis)."""
+"""SimCSE's pairs with a binary loss (product_thesis)."""
 
 from sentemb_core.config.methods import BCE
 from sentemb_core.encoder.encoder import Encoder
@@ -10,9 +10,9 @@ from sentemb_core.methods.simcse import require_dropout
 
 
 def bce(settings: BCE, encoder: Encoder) -> Method:
-    """The sigmoid of similarity / temperature says yes to the own sentence, and no to others.
+    """Classify each pair by sigma(similarity / temperature): the own sentence or another.
 
-    As printed the exponent of a negative cosine has no value (erratum E24).
+    The printed power of a negative cosine is undefined (erratum E24).
     """
     require_dropout(encoder, "bce")
     term = binary("anchor", "positive", settings.temperature, encoder.similarity)

@@ -33,10 +33,10 @@ from sentemb_core.types import Similarity
 log = logging.getLogger(__name__)
 
 Recipe = Callable[[Any, Encoder], Method]
-"""(the method's own settings, the encoder that will learn) -> the method."""
+"""(settings of the method, encoder to train) -> method"""
 
 ContinuingRecipe = Callable[[Any, Encoder, HeadState | None], Method]
-"""The same, of those that continue a Condenser stage, with that stage's head."""
+"""The same for methods that continue a Condenser stage, with the head of that stage."""
 
 RECIPES: Mapping[str, Recipe] = {
     "infocse_idc": infocse_idc,
@@ -70,15 +70,15 @@ CONTINUING: Mapping[str, ContinuingRecipe] = {
 def method_for(
     settings: AnyMethod, encoder: Encoder, pretrained: HeadState | None = None
 ) -> Method:
-    """The recipe that `settings` name, for this encoder; an unfit temperature is worth a warning.
+    """Return the method of these settings for this encoder; warn if the temperature does not fit.
 
     Args:
-        settings: Of one method.
-        encoder: What will learn.
-        pretrained: Head of the Condenser stage that the encoder comes from.
+        settings: Settings of one method.
+        encoder: The encoder to train.
+        pretrained: Head of the Condenser stage that made the encoder.
 
     Raises:
-        RecipeError: its parts and the encoder cannot go together.
+        RecipeError: the method and the encoder do not fit together.
     """
     if unfit := unfit_temperature(settings, encoder.similarity):
         log.warning(unfit)
@@ -91,7 +91,7 @@ def method_for(
 
 
 def unfit_temperature(settings: AnyMethod, similarity: Similarity) -> str:
-    """Why a method's temperature does not go with a similarity (erratum E2); empty: it does."""
+    """Return why the temperature does not fit the similarity (erratum E2); empty if it does."""
     temperature = temperature_of(settings)
     if temperature is None or (temperature < 1) == (similarity == "cosine"):
         return ""

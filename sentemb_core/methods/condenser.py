@@ -1,4 +1,4 @@
-"""Condenser (Gao & Callan 2021): masks that only the sentence vector helps to fill (infocse)."""
+"""Condenser (Gao & Callan 2021): the sentence vector helps to fill masks (infocse)."""
 
 from sentemb_core.config.methods import Condenser
 from sentemb_core.encoder.encoder import Encoder
@@ -12,7 +12,7 @@ from sentemb_core.methods.parts.views import first
 
 
 def condenser(settings: Condenser, encoder: Encoder) -> Method:
-    """Pre-training: the head's loss and, on the last layer, the encoder's own (late MLM)."""
+    """Pre-training with the head's loss and, on the last layer, the encoder's own (late MLM)."""
     require_transformer(encoder, "condenser")
     require_table(encoder)
     below = skip_layer(encoder, settings.skip_from)

@@ -1,4 +1,4 @@
-"""CONPONO as mutual needs it (Iter et al. 2020): a sentence predicts its neighbours."""
+"""CONPONO as in mutual (Iter et al. 2020): a sentence predicts its neighbours."""
 
 from sentemb_core.config.methods import CONPONO
 from sentemb_core.encoder.encoder import Encoder
@@ -10,7 +10,7 @@ from sentemb_core.methods.parts.views import first, second
 
 
 def conpono(settings: CONPONO, encoder: Encoder) -> Method:
-    """The code's isolated bi-encoder, with one sentence of context and W_k = I."""
+    """The isolated bi-encoder of the code, with one sentence of context and W_k = I."""
     term = contrast(
         "anchor",
         "positive",

@@ -1,4 +1,4 @@
-"""ConSERT (Yan et al. 2021): two perturbations of what the embedding layer hands on."""
+"""ConSERT (Yan et al. 2021): two perturbations of the embedding layer's output."""
 
 from collections.abc import Callable
 
@@ -23,7 +23,7 @@ from sentemb_core.methods.simcse import require_dropout
 
 
 def consert(settings: ConSERT, encoder: Encoder) -> Method:
-    """Both views choose each other among all others (NT-Xent, twice the mean of all rows)."""
+    """NT-Xent between both views (twice the mean of all rows)."""
     require_transformer(encoder, "consert")
     if settings.first or settings.second:
         require_embedding_layer(encoder, "consert")
@@ -46,10 +46,10 @@ def consert(settings: ConSERT, encoder: Encoder) -> Method:
 
 
 def require_two_adversaries(settings: ConSERT, encoder: Encoder) -> None:
-    """That two adversarial views differ.
+    """Check that two adversarial views differ.
 
     Raises:
-        RecipeError: There is no dropout, by which alone they do.
+        RecipeError: there is no dropout, so both would be equal.
     """
     if not settings.dropout:
         raise RecipeError(
@@ -60,10 +60,10 @@ def require_two_adversaries(settings: ConSERT, encoder: Encoder) -> None:
 
 
 def augmented(names: tuple[Augmentation, ...], settings: ConSERT) -> Reader | FullBatchForward:
-    """The encoder under these perturbations, one after the other.
+    """Return a forward pass with these perturbations, one after the other.
 
     Raises:
-        RecipeError: An adversarial view together with others.
+        RecipeError: an adversarial view is combined with others.
     """
     if "adversarial" in names:
         if len(names) > 1:
@@ -79,14 +79,14 @@ def augmented(names: tuple[Augmentation, ...], settings: ConSERT) -> Reader | Fu
 StateEdit = Callable[
     [Float[Tensor, "rows time dim"], Int[Tensor, "rows time"]], Float[Tensor, "rows time dim"]
 ]
-"""(states, mask) -> the states that the layers shall see."""
+"""(states, mask) -> states for the layers"""
 
 
 def perturbed(*edits: StateEdit, shuffled: bool = False) -> Reader:
-    """The encoder, with its embedded tokens edited one edit after the other.
+    """Return a forward pass that edits the embedded tokens, one edit after the other.
 
     Args:
-        edits: See `token_cutoff`, `feature_cutoff`, `entry_dropout`; none leaves all as it is.
+        edits: See `token_cutoff`, `feature_cutoff`, `entry_dropout`; without any, nothing changes.
         shuffled: Whether position ids are permuted among the real tokens of each row.
     """
 
@@ -110,7 +110,7 @@ def perturbed(*edits: StateEdit, shuffled: bool = False) -> Reader:
 
 
 def token_cutoff(rate: float) -> StateEdit:
-    """All states of int(rate x length) random tokens of each row become 0."""
+    """Set the states of int(rate x length) random tokens of each row to 0."""
     _require_share(rate)
 
     def edit(states: Tensor, mask: Tensor) -> Tensor:
@@ -122,7 +122,7 @@ def token_cutoff(rate: float) -> StateEdit:
 
 
 def feature_cutoff(rate: float) -> StateEdit:
-    """int(rate x dim) random features of each row become 0 in all its tokens."""
+    """Set int(rate x dim) random features of each row to 0 in all its tokens."""
     _require_share(rate)
 
     def edit(states: Tensor, mask: Tensor) -> Tensor:
@@ -135,7 +135,7 @@ def feature_cutoff(rate: float) -> StateEdit:
 
 
 def entry_dropout(rate: float) -> StateEdit:
-    """int(rate x length x dim) random entries of each row become 0; the others are not rescaled."""
+    """Set int(rate x length x dim) random entries of each row to 0, without rescaling."""
     _require_share(rate)
 
     def edit(states: Tensor, mask: Tensor) -> Tensor:
@@ -156,14 +156,14 @@ def _require_share(rate: float) -> None:
 
 
 def _share(rate: float, sizes: Int[Tensor, " rows"]) -> Int[Tensor, " rows"]:
-    """int(rate x size), as Python computes it."""
+    """Return int(rate x size), as Python computes it."""
     return (rate * sizes.double()).long()
 
 
 def _least(
     key: Float[Tensor, "rows items"], counts: Int[Tensor, " rows"]
 ) -> Bool[Tensor, "rows items"]:
-    """Marks the `counts` smallest of each row."""
+    """Mark the `counts` smallest entries of each row."""
     marked = torch.zeros_like(key, dtype=torch.bool)
     for count in counts.unique().tolist():  # selecting takes a fifth of the time of sorting
         rows = (counts == count).nonzero()
@@ -175,27 +175,27 @@ def _least(
 def _shuffled_positions(
     encoder: Encoder, mask: Int[Tensor, "rows time"]
 ) -> Int[Tensor, "rows time"]:
-    """Every row's positions in random order; padding stays behind."""
+    """Return the positions of every row in random order; padding stays at the end."""
     place = torch.arange(mask.shape[1], device=mask.device)
     key = torch.where(mask.bool(), torch.rand(mask.shape, device=mask.device), 1.0 + place)
     return key.argsort(dim=1) + first_position(encoder.backbone)
 
 
 SMALLEST_NORM = 1e-10
-"""Added to a gradient's norm, as in ConSERT's code: a token without gradient stays."""
+"""Added to the norm of a gradient, as in ConSERT's code: a token without gradient stays."""
 
 
 def adversarial(epsilon: float) -> FullBatchForward:
-    """The encoder, twice: for the gradient at its embedded tokens, and moved along it.
+    """Return a forward pass whose embedded tokens move along the gradient of the loss.
 
-    The noise of a token is epsilon g / |g|, with g of the step's loss. A row that the loss does not
-    depend on stays as it is.
+    The noise of a token is epsilon g / |g|, where g is the gradient of the step's loss. Rows
+    without influence on the loss stay unchanged. The encoder runs twice.
 
     Args:
-        epsilon: Length of the noise of a token.
+        epsilon: Norm of the noise of a token.
 
     Raises:
-        RecipeError: It is not above 0.
+        RecipeError: epsilon is not above 0.
     """
     if epsilon <= 0:
         raise RecipeError(
@@ -220,7 +220,7 @@ def adversarial(epsilon: float) -> FullBatchForward:
 def _gradient(
     encoder: Encoder, ids: Tensor, mask: Tensor | None, loss: LossOfRows
 ) -> Float[Tensor, "rows time dim"]:
-    """Of the loss at the embedded tokens; also where a gradient cache has switched them off."""
+    """Return the gradient of the loss at the embedded tokens, also inside a gradient cache."""
     leaves: list[Tensor] = []
 
     def caught(states: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""CPC as mutual needs it (van den Oord et al. 2018): a sentence and what precedes it."""
+"""CPC as in mutual (van den Oord et al. 2018): a sentence and the text before it."""
 
 from dataclasses import replace
 
@@ -26,7 +26,7 @@ from sentemb_core.methods.parts.views import (
 
 
 def cpc(settings: CPC, encoder: Encoder) -> Method:
-    """Positive: the text before the sentence, nearest kept (mutual)."""
+    """Positive: the text before the sentence, cut to its nearest tokens (mutual)."""
     past = preceding(
         context_tokens(settings.context_tokens, encoder), special_tokens=encoder.framed
     )
@@ -49,13 +49,13 @@ def cpc(settings: CPC, encoder: Encoder) -> Method:
 
 
 def preceding(max_tokens: int, *, special_tokens: bool) -> ViewMaker:
-    """One text: the sentences before the drawn one, of which the nearest tokens stay.
+    """Return a view that joins the sentences before the drawn one, cut to the nearest tokens.
 
-    The pair source is `with_past`: the first sentence of a document has nothing before it.
+    The pair source is `with_past`, since the first sentence of a document has no predecessor.
 
     Args:
-        max_tokens: Limit of the whole text, special tokens included.
-        special_tokens: Every sentence begins and ends with one: the text keeps one of each.
+        max_tokens: Limit of the joined text, special tokens included.
+        special_tokens: Whether sentences start and end with one; the text keeps one at each end.
     """
     around = 2 * special_tokens
     budget = max_tokens - around

@@ -1,4 +1,4 @@
-"""Contrastive Tension (Carlsson et al. 2021): two encoders agree on a sentence, and on no other."""
+"""Contrastive Tension (Carlsson et al. 2021): two encoders agree on the same sentence only."""
 
 from sentemb_core.config.methods import CT
 from sentemb_core.encoder.encoder import Encoder
@@ -12,7 +12,7 @@ from sentemb_core.methods.parts.views import first
 
 
 def ct(settings: CT, encoder: Encoder) -> Method:
-    """A logistic loss over inner products of the encoder's vectors and its twin's, no dropout."""
+    """A logistic loss over inner products of the vectors of encoder and twin, without dropout."""
     require_transformer(encoder, "ct")
     return Method(
         name="ct",

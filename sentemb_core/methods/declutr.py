@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 
 
 def declutr(settings: DeCLUTR, encoder: Encoder) -> Method:
-    """Anchors against the mean of their positives, NT-Xent; masks are filled in the same pass.
+    """NT-Xent of anchors and the mean of their positives, and masked language on the anchors.
 
     Anchors of one document are negatives of each other, as in the paper.
     """
@@ -69,10 +69,10 @@ def declutr(settings: DeCLUTR, encoder: Encoder) -> Method:
 
 
 def longest_span(settings: DeCLUTR, encoder: Encoder) -> int:
-    """Tokens: `settings.longest`, or what the encoder has positions for; less is worth a warning.
+    """Return `settings.longest`, limited by the encoder's positions; warn if it is limited.
 
     Raises:
-        RecipeError: it has fewer than the shortest span needs.
+        RecipeError: the encoder has fewer positions than the shortest span.
     """
     if encoder.positions is None:
         return settings.longest
@@ -95,22 +95,22 @@ def longest_span(settings: DeCLUTR, encoder: Encoder) -> int:
 
 
 Where = Literal["any", "adjacent", "subsuming"]
-"""Positives may touch, overlap or lie in their anchor; must touch it; must lie in it."""
+"""Position of positives: anywhere near the anchor, adjacent to it, or inside it."""
 
 Spans = Int64[np.ndarray, "_ 2"]
-"""First token, and first token behind, counted over the content of a document."""
+"""First token and first token after the end, counted over the content of a document."""
 
 
 @dataclass(frozen=True)
 class SpanSampling:
-    """How spans are drawn; lengths are content tokens.
+    """Settings of span sampling; lengths are content tokens.
 
     Attributes:
-        anchors: A, anchors of a document.
-        positives: P, positives of an anchor.
-        shortest: Least length.
-        longest: Greatest length.
-        where: How positives may lie to their anchor.
+        anchors: A, number of anchors a document.
+        positives: P, number of positives an anchor.
+        shortest: Minimum length.
+        longest: Maximum length.
+        where: Position of positives relative to their anchor.
     """
 
     anchors: int
@@ -130,12 +130,12 @@ class SpanSampling:
 
     @property
     def least_tokens(self) -> int:
-        """Of a document: so many that anchors can lie apart (declutr)."""
+        """Minimum tokens of a document, so that anchors can be apart (declutr)."""
         return self.anchors * self.longest * 2
 
 
 def anchor_spans(sampling: SpanSampling, *, special_tokens: bool) -> ViewMaker:
-    """The A anchors of every drawn sentence's document, each a group of its own."""
+    """Return a view of the A anchors of every drawn document, each in a group of its own."""
 
     def view(corpus: Documents, draw: Draw, rng: np.random.Generator) -> View:
         anchors, _ = _drawn(corpus, draw, sampling, special_tokens, rng)
@@ -145,7 +145,7 @@ def anchor_spans(sampling: SpanSampling, *, special_tokens: bool) -> ViewMaker:
 
 
 def positive_spans(sampling: SpanSampling, *, special_tokens: bool) -> ViewMaker:
-    """The P positives of every anchor: rows of one owner, which weigh the same."""
+    """Return a view of the P positives of every anchor: rows of one owner with equal weights."""
 
     def view(corpus: Documents, draw: Draw, rng: np.random.Generator) -> View:
         _, positives = _drawn(corpus, draw, sampling, special_tokens, rng)
@@ -155,10 +155,10 @@ def positive_spans(sampling: SpanSampling, *, special_tokens: bool) -> ViewMaker
 
 
 def anchors_of(tokens: int, sampling: SpanSampling, rng: np.random.Generator) -> Spans:
-    """Spans of length 4-to-2 Beta, at least `longest` apart, in a document of so many tokens.
+    """Return spans of length 4-to-2 Beta, at least `longest` apart, inside the document.
 
-    As the official code: each anchor lies inside a block of `longest` tokens, and a used block
-    takes its neighbours along.
+    As in the official code, each anchor lies in a block of `longest` tokens, and a used block also
+    blocks its neighbours.
     """
     blocks = list(range(0, tokens - sampling.longest + 1, sampling.longest))
     spans: list[tuple[int, int]] = []
@@ -175,7 +175,7 @@ def anchors_of(tokens: int, sampling: SpanSampling, rng: np.random.Generator) ->
 def positives_of(
     anchor: tuple[int, int], tokens: int, sampling: SpanSampling, rng: np.random.Generator
 ) -> Spans:
-    """Spans of length 2-to-4 Beta that lie to the anchor as `where` says, inside the document."""
+    """Return spans of length 2-to-4 Beta inside the document, placed as `where` demands."""
     start, stop = anchor
     spans: list[tuple[int, int]] = []
     for _ in range(sampling.positives):
@@ -204,7 +204,7 @@ def _drawn(
     special_tokens: bool,
     rng: np.random.Generator,
 ) -> tuple[list[Spans], list[Spans]]:
-    """Of every row the anchors, and the positives of all of them in order."""
+    """Return the anchors of every row, and the positives of all anchors in order."""
     rng = _step_rng(rng)
     anchors: list[Spans] = []
     positives: list[Spans] = []
@@ -218,7 +218,7 @@ def _drawn(
 
 
 def _step_rng(rng: np.random.Generator) -> np.random.Generator:
-    """The same draws for both views of a step, whatever other views have drawn from `rng`."""
+    """Return a generator that gives both views of a step the same draws."""
     seed = cast(np.random.SeedSequence, rng.bit_generator.seed_seq)
     return np.random.default_rng(
         np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, 1))
@@ -232,7 +232,7 @@ def _view_of(
     special_tokens: bool,
     per_owner: int | None = None,
 ) -> View:
-    """One row a span; an owner has `per_owner` of them."""
+    """Return a view with one row a span and `per_owner` rows an owner."""
     row = np.repeat(np.arange(len(spans)), [len(own) for own in spans])
     tokens = _excerpts(corpus, corpus.document_of[draw.first], spans, special_tokens)
     owner = np.arange(len(row)) // (per_owner or 1)
@@ -254,7 +254,7 @@ def _excerpts(
     spans: list[Spans],
     special_tokens: bool,
 ) -> list[Tokens]:
-    """The tokens of every span, of which only the sentences it touches are read."""
+    """Return the tokens of every span; only the sentences that it touches are read."""
     touched: list[np.ndarray] = []
     cuts: list[slice] = []
     for (begin, end), own in zip(extents(corpus, documents), spans, strict=True):

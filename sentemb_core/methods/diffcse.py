@@ -1,4 +1,4 @@
-"""DiffCSE (Chuang et al. 2022): the sentence vector must help to see what was edited."""
+"""DiffCSE (Chuang et al. 2022): the sentence vector helps to detect edited tokens."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, cast
@@ -29,15 +29,15 @@ from sentemb_core.methods.simcse import simcse
 
 
 def diffcse(settings: DiffCSE, encoder: Encoder, pretrained: HeadState | None = None) -> Method:
-    """SimCSE, and lambda times the loss of a discriminator that sees the vector after the head.
+    """SimCSE, plus lambda times the loss of a discriminator on the vector after the head.
 
     Args:
-        settings: lambda, masks, how the generator fills them.
-        encoder: From a Condenser stage: its late language head is the generator.
-        pretrained: That stage's head.
+        settings: lambda, masking, and how the generator fills masks.
+        encoder: The encoder of a Condenser stage; its late language head is the generator.
+        pretrained: Head of that stage.
 
     Raises:
-        RecipeError: there is none, and `random_head` is not set.
+        RecipeError: there is no head, and `random_head` is not set.
     """
     require_transformer(encoder, "diffcse")
     require_table(encoder)
@@ -63,15 +63,15 @@ def diffcse(settings: DiffCSE, encoder: Encoder, pretrained: HeadState | None = 
 
 
 Edit = Callable[[Tensor, Tensor, Tensor], Tensor]
-"""(ids, mask, masked ids) -> edited ids, all [rows, time]: a `Generator`."""
+"""(ids, mask, masked ids) -> edited ids, all [rows, time]: a `Generator`"""
 
 
 class Discriminator(nn.Module):
-    """A second encoder that tells replaced tokens from original ones.
+    """A second encoder that separates replaced from original tokens.
 
     Args:
-        encoder: Its weights at the start.
-        edit: Makes the sentences it judges.
+        encoder: Provides the initial weights.
+        edit: Makes the edited sentences.
     """
 
     def __init__(self, encoder: Encoder, edit: Edit) -> None:
@@ -89,7 +89,7 @@ class Discriminator(nn.Module):
         edited: Int[Tensor, "rows time"],
         mask: Int[Tensor, "rows time"],
     ) -> Float[Tensor, "rows time 2"]:
-        """Logits of original and replaced; the vector stands for the first token's embedding."""
+        """Return logits of original and replaced; the vector takes the first token's place."""
         knowing = self.entrance(vectors)
         reading = self.encoder.read(
             edited, mask, layers=True, edit=lambda states: with_first(knowing, states)
@@ -103,13 +103,13 @@ class Discriminator(nn.Module):
         mask: Int[Tensor, "rows time"],
         inputs: Int[Tensor, "rows time"],
     ) -> Float[Tensor, ""]:
-        """The sum over real tokens; padding never counts (in DiffCSE's code it does).
+        """Return the sum over real tokens; padding never counts (in DiffCSE's code it does).
 
         Args:
-            vectors: Of the sentences.
-            ids: The sentences.
+            vectors: Sentence vectors.
+            ids: Token ids of the sentences.
             mask: 1 on real tokens.
-            inputs: The sentences with masks in them.
+            inputs: Token ids with masks.
         """
         edited = self.edit(ids, mask, inputs)
         real = mask.bool()
@@ -118,13 +118,13 @@ class Discriminator(nn.Module):
 
 
 def edit_detection(*views: str) -> CrossSampleTerm:
-    """The mean over all real tokens of these views.
+    """Return the term of edit detection: the mean over all real tokens of these views.
 
-    A head with batch norm needs the whole batch, so this term does too: under a gradient cache the
-    `Discriminator` still reads all rows at once.
+    A head with batch norm needs the whole batch, and so does this term. Under a gradient cache the
+    `Discriminator` still takes all rows at once.
 
     Args:
-        views: Each with `inputs`: its sentences with masks in them.
+        views: Names of views with `inputs`: their sentences with masks.
     """
 
     def term(
@@ -147,24 +147,24 @@ def edit_detection(*views: str) -> CrossSampleTerm:
 
 
 PART = "language."
-"""Where a `MaskFiller` keeps its language head."""
+"""Name of the language head in a `MaskFiller`."""
 
 
 class Generator(nn.Module):
-    """A frozen copy of an encoder under the language head of the Condenser stage that made it.
+    """A frozen copy of an encoder with the language head of its Condenser stage.
 
-    DiffCSE takes a published DistilBERT; the late head of our own Condenser needs no download.
+    DiffCSE uses a published DistilBERT; the late head of our own Condenser needs no download.
 
     Args:
-        encoder: As the stage left it; a `FrozenCopy` is taken as it is, and its owner from then on
-            is the generator.
+        encoder: The encoder as the stage left it; a `FrozenCopy` is used as it is, and the
+            generator becomes its owner.
         head: State dict of the stage's `MaskFiller`.
-        random_head: Whether to start without one: its edits are noise then.
-        sample: `argmax`, as the code: the likeliest token everywhere, masked or not; or
-            `multinomial`, as the paper: a token drawn wherever the input hides one.
+        random_head: Whether to start without a head; its edits are noise then.
+        sample: `argmax`, as in the code: the likeliest token everywhere, masked or not; or
+            `multinomial`, as in the paper: a random token in place of each mask.
 
     Raises:
-        RecipeError: There is no such head, or it does not fit.
+        RecipeError: the head is missing or does not fit.
     """
 
     def __init__(
@@ -188,12 +188,12 @@ class Generator(nn.Module):
         mask: Int[Tensor, "rows time"],
         inputs: Int[Tensor, "rows time"],
     ) -> Int[Tensor, "rows time"]:
-        """The edited sentences; never another first token, nor other padding.
+        """Return the edited sentences; the first token and padding never change.
 
         Args:
-            ids: The sentences.
+            ids: Token ids of the sentences.
             mask: 1 on real tokens.
-            inputs: The sentences with masks in them.
+            inputs: Token ids with masks.
         """
         states = self.encoder.read(inputs, mask, layers=True).layers[-1]
         place = mask.bool() if self.sample == "argmax" else mask.bool() & (inputs != ids)

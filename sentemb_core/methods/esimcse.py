@@ -37,13 +37,13 @@ log = logging.getLogger(__name__)
 def esimcse(
     settings: ESimCSE, encoder: Encoder, text: ViewMaker = first, longest: int | None = None
 ) -> Method:
-    """SimCSE whose positive may be longer than its anchor, with negatives of past steps.
+    """SimCSE with a positive that may be longer than its anchor, and negatives of past steps.
 
     Args:
-        settings: `queue` 0 leaves the queue and its momentum encoder out.
-        encoder: It must have dropout; few positions beyond the longest row are worth a warning.
-        text: What a row is a pass over.
-        longest: Tokens of a row of it; none: `encoder.max_length`, as of a sentence.
+        settings: `queue` 0 disables the queue and its momentum encoder.
+        encoder: Must have dropout; few positions beyond the longest row give a warning.
+        text: View of the rows.
+        longest: Maximum tokens of its rows; None: `encoder.max_length`, as for a sentence.
     """
     require_dropout(encoder, "esimcse")
     warn_of_few_positions(settings, encoder, longest or encoder.max_length)
@@ -82,7 +82,7 @@ def esimcse(
 
 
 def warn_of_few_positions(settings: ESimCSE, encoder: Encoder, longest: int) -> None:
-    """Rows repeat as many tokens as there are positions left: say so where long rows have none."""
+    """Warn if long rows leave no positions for repeated tokens."""
     lengths = np.array([longest])
     counts = lengths - 2 * encoder.framed
     most = int(most_repeated(lengths, counts, settings.repetition, settings.rule)[0])
@@ -100,13 +100,13 @@ def warn_of_few_positions(settings: ESimCSE, encoder: Encoder, longest: int) -> 
 
 
 def remember(learner: Learner, vectors: Mapping[str, Tensor]) -> None:
-    """The step's keys join the queue, and the momentum encoder follows."""
+    """Push the step's keys to the queue, and update the momentum encoder."""
     cast(Queue, learner.networks["queue"]).push(vectors["key"])
     cast(MomentumCopy, learner.networks["momentum"]).follow(learner.encoder)
 
 
 TOO_MANY = 10
-"""The official code draws fewer repetitions than this, however long a text is."""
+"""Upper bound of the repetitions in the official code, for any length."""
 
 Rule = Literal["code", "paper"]
 
@@ -119,14 +119,14 @@ def repeated(
     longest: int | None = None,
     rule: Rule = "code",
 ) -> ViewMaker:
-    """Some content tokens of `text` stand twice, in place; a text may outgrow its limit by them.
+    """Return a view of `text` with some content tokens repeated in place; it may exceed its limit.
 
     Args:
-        text: Whose tokens.
+        text: View to repeat tokens of.
         rate: rho. ESimCSE's code: .32 for BERT; 0 repeats nothing.
-        special_tokens: Rows begin and end with one, which is never repeated.
-        longest: Tokens a row may have afterwards: positions of the encoder.
-        rule: How many, always uniform from 0 to `most_repeated`.
+        special_tokens: Whether rows start and end with a special token, which is never repeated.
+        longest: Maximum tokens of a row afterwards: the positions of the encoder.
+        rule: Upper bound of the uniform draw, see `most_repeated`.
     """
 
     def view(corpus: Documents, draw: Draw, rng: np.random.Generator) -> View:
@@ -151,10 +151,10 @@ def most_repeated(
     rate: float,
     rule: Rule,
 ) -> Int64[np.ndarray, " rows"]:
-    """Of rows of `lengths` tokens, `counts` of them content.
+    """Return the maximum number of repetitions of rows with `lengths` tokens and `counts` content.
 
-    `code`: min(10, int(rho L)) - 1 of L tokens; `paper`: max(2, int(rho N)) of N content tokens.
-    None at rate 0, where the paper's rule as printed has two.
+    `code`: min(10, int(rho L)) - 1 for L tokens; `paper`: max(2, int(rho N)) for N content tokens.
+    Rate 0 gives none, where the paper's printed rule gives two.
     """
     if rate == 0:
         return np.zeros_like(counts)
@@ -164,11 +164,11 @@ def most_repeated(
 
 
 class Queue(nn.Module):
-    """The newest `size` vectors. It lives in buffers, so a checkpoint keeps it.
+    """The newest `size` vectors, in buffers, so that a checkpoint keeps them.
 
     Args:
-        size: Vectors at most; 0: it stays empty.
-        dim: Their width.
+        size: Maximum number of vectors; 0 keeps none.
+        dim: Width of a vector.
     """
 
     vectors: Tensor
@@ -181,12 +181,12 @@ class Queue(nn.Module):
 
     @property
     def keys(self) -> Float[Tensor, "filled dim"]:
-        """Oldest first; a view of what the next push overwrites."""
+        """The vectors, oldest first; the next push overwrites this memory."""
         return self.vectors[: int(self.filled)]
 
     @torch.no_grad()
     def push(self, vectors: Float[Tensor, "rows dim"]) -> None:
-        """Add these; the oldest leave."""
+        """Add vectors; the oldest leave."""
         line = torch.cat([self.keys, vectors.to(self.vectors)])
         kept = line[max(0, len(line) - len(self.vectors)) :]
         self.vectors[: len(kept)] = kept

@@ -18,8 +18,8 @@ from sentemb_core.methods.parts.views import Draw, View, ViewMaker, view_of
 def fine_tune(settings: FineTune, encoder: Encoder) -> Method:
     """The mean of a document's sentence vectors chooses among the counterparts of the batch.
 
-    The loss of self-training, with in-batch negatives; equal counterparts and the other ones of
-    the document are no negatives.
+    It is the loss of self-training with in-batch negatives. Equal counterparts and other
+    counterparts of the document are not negatives.
     """
     term = contrast("document", "counterpart", settings.temperature, encoder.similarity)
     return Method(
@@ -38,9 +38,9 @@ def compared(
     mask: Int[Tensor, "rows time"] | None,
     layers: bool,
 ) -> Reading:
-    """Vectors as they are compared, so that their mean is the document's of validation.
+    """A forward pass whose mean is the document vector of validation.
 
-    For cosine each has length 1 first, which mutual leaves open (erratum E3).
+    For cosine each sentence vector has unit length, which mutual leaves open (erratum E3).
     """
     reading = plainly(learner, ids, mask, layers)
     return replace(reading, pooled=learner.encoder.vectors(reading.pooled))
@@ -53,10 +53,10 @@ def counterpart(corpus: Documents, draw: Draw, _: np.random.Generator) -> View:
 
 
 def body(most: int) -> ViewMaker:
-    """At most `most` sentences of each document, drawn anew at every step: their mean is unbiased.
+    """Return a view of at most `most` random sentences of each document: their mean is unbiased.
 
-    The rows of one document are parts of one sequence, all of the same weight. The pair source is
-    `labelled_documents`: the first sentence stands for its document.
+    The rows of a document are parts of one sequence with equal weights. The pair source is
+    `labelled_documents`: the first sentence represents its document.
     """
 
     def view(corpus: Documents, draw: Draw, rng: np.random.Generator) -> View:

@@ -1,4 +1,4 @@
-"""HiCL (hicl): a method on whole texts, and a contrast of their segments beside it."""
+"""HiCL (hicl): a base method on whole texts, plus a contrast of their segments."""
 
 import logging
 from collections.abc import Mapping
@@ -83,16 +83,19 @@ def hicl(settings: HiCL, encoder: Encoder) -> Method:
 
 
 def segment_tokens(settings: HiCL, encoder: Encoder) -> int:
-    """As many as the encoder reads, at most `method.segment`; SNCSE's prompted rows are cut."""
+    """Return the tokens of a segment: those that the encoder reads, at most `method.segment`.
+
+    SNCSE's prompted rows are truncated.
+    """
     held = encoder.max_length if isinstance(settings.base, SNCSE) else encoder.positions
     return min(settings.segment, held or settings.segment)
 
 
 def slice_tokens(settings: HiCL, encoder: Encoder) -> int:
-    """Content tokens of a slice: what special tokens, and a prompt, leave of a segment.
+    """Return the content tokens of a slice: a segment without special tokens and prompt.
 
     Raises:
-        RecipeError: they leave nothing.
+        RecipeError: nothing is left.
     """
     length, taken = segment_tokens(settings, encoder), 2 * encoder.framed
     if isinstance(settings.base, SNCSE):
@@ -109,7 +112,7 @@ def slice_tokens(settings: HiCL, encoder: Encoder) -> int:
 def several_segments(
     settings: HiCL, encoder: Encoder, corpus: Documents
 ) -> Bool[np.ndarray, " texts"]:
-    """Whether each text to learn from is cut into more than one; if none is, HiCL is its base."""
+    """Whether each training text has more than one segment; if none has, HiCL equals its base."""
     texts = corpus.document_of[whole_documents(corpus).i]
     content = content_tokens(corpus, special_tokens=encoder.framed)[texts]
     held = np.minimum(content, settings.longest - 2 * encoder.framed)
@@ -117,7 +120,7 @@ def several_segments(
 
 
 def based(settings: HiCL, encoder: Encoder) -> Method:
-    """The base method, with slices of texts for sentences; a text is negated before it is cut."""
+    """Return the base method on slices of texts; a text is negated before it is sliced."""
     base = settings.base
     text = whole(settings.longest, special_tokens=encoder.framed)
     slices = sliced(text, settings, encoder)
@@ -129,7 +132,7 @@ def based(settings: HiCL, encoder: Encoder) -> Method:
 
 
 def sliced(text: ViewMaker, settings: HiCL, encoder: Encoder) -> ViewMaker:
-    """`text` in the segments of these settings; all views of a text weigh them alike."""
+    """Return a view of `text` in segments; all views of a text weight them equally."""
     length = slice_tokens(settings, encoder)
     frame = segment_tokens(settings, encoder) - length
     return segments(
@@ -142,7 +145,7 @@ def sliced(text: ViewMaker, settings: HiCL, encoder: Encoder) -> ViewMaker:
 
 
 def over_segments(base: Method) -> Method:
-    """Its views read slices; under their own names stand the sums that its terms compare."""
+    """Return the method with sliced views; their sums, under the old names, enter its terms."""
     return replace(
         base,
         views={segmented(view): maker for view, maker in base.views.items()},
@@ -156,18 +159,18 @@ def over_segments(base: Method) -> Method:
 
 
 def segmented(view: str) -> str:
-    """Name of the view whose rows are the slices of `view`."""
+    """Return the name of the view whose rows are the slices of `view`."""
     return f"{view} segments"
 
 
 def whole(max_tokens: int, *, special_tokens: bool) -> ViewMaker:
-    """The document of each drawn sentence from its beginning (the sequences of HiCL, hicl).
+    """Return a view of the beginning of each drawn sentence's document (the sequences of hicl).
 
-    The pair source is `whole_documents`: the first sentence stands for its document.
+    The pair source is `whole_documents`: the first sentence represents its document.
 
     Args:
-        max_tokens: Limit of the whole text, special tokens included (hicl: 512).
-        special_tokens: Every sentence begins and ends with one: the text keeps one of each.
+        max_tokens: Limit of the text, special tokens included (hicl: 512).
+        special_tokens: Whether sentences start and end with one; the text keeps one at each end.
     """
     around = 2 * special_tokens
     budget = max_tokens - around
@@ -195,22 +198,21 @@ def segments(
     weighted: bool = True,
     beside: int = 0,
 ) -> ViewMaker:
-    """`text` in consecutive slices of `length` content tokens; the last one may be shorter.
+    """Return a view of `text` in slices of `length` content tokens; the last may be shorter.
 
-    Each slice carries the frame of its text: special tokens, or a prompt. A text of n content
-    tokens gives 1 + (n - 1) // length rows (hicl, section 3.1), and an empty one gives one.
-    Perturb after slicing, `repeated(segments(...))`, so that both views have the same slices.
+    Each slice has the frame of its text: special tokens, or a prompt. A text of n content tokens
+    gives 1 + (n - 1) // length rows (hicl, section 3.1), an empty text one row. Perturb after
+    slicing, `repeated(segments(...))`, so that both views have the same slices.
 
     Args:
-        text: Whose tokens.
+        text: View to slice.
         length: Content tokens of a slice: 30 and two special tokens make SimCSE's 32.
-        special_tokens: Rows begin and end with one.
-        weighted: A slice weighs by its share of the content tokens; else all weigh the same.
-        beside: Tokens of every slice that count as its content does: those of its frame, and of a
-            prompt that it gets later.
+        special_tokens: Whether rows start and end with one.
+        weighted: Whether a slice weighs its share of the content tokens; else all weigh the same.
+        beside: Further tokens of every slice that count as content: its frame, and a later prompt.
 
     Raises:
-        RecipeError: The length is below 1.
+        RecipeError: the length is below 1.
     """
     if length < 1:
         raise RecipeError(f"A segment has at least one token; found length {length}: take 32")
@@ -263,19 +265,19 @@ def segment_contrast(
     siblings: Siblings = "ignored",
     averaged: bool = False,
 ) -> CrossSampleTerm:
-    """The k-th segment of a sequence chooses the k-th segment of the same sequence.
+    """Segment term: the k-th segment of a sequence chooses the k-th segment of the same sequence.
 
-    The mean over segments (hicl, Eq. 1 and 2; of which view the negatives are it does not say:
-    erratum E34).
+    It is the mean over segments (hicl, Eq. 1 and 2; the view of the negatives is open: erratum
+    E34).
 
     Args:
         anchors: A view whose rows name their owners.
-        candidates: The same sequences, sliced too.
+        candidates: The same sequences, also sliced.
         temperature: Divides the similarity.
-        similarity: The encoder's.
-        rivals: The view of the negatives; none: the candidates' own.
-        siblings: What other segments of the own sequence are (an ablation of the paper).
-        averaged: Whether a rival sequence of v segments counts once, 1 / v each, in place of v
+        similarity: Similarity of the encoder.
+        rivals: View of the negatives; None: that of the candidates.
+        siblings: Role of other segments of the same sequence (an ablation of the paper).
+        averaged: Whether another sequence of v segments counts once, 1 / v each, in place of v
             times (the paper's 'averaging' denominator).
     """
     opposed = rivals or candidates
@@ -313,13 +315,13 @@ def segment_contrast(
 
 
 def _same(left: View, right: View) -> tuple[Bool[np.ndarray, "n m"], Bool[np.ndarray, "n m"]]:
-    """Who are of one sequence, and who are the same segment of it."""
+    """Return which rows belong to one sequence, and which are the same segment of it."""
     sequence = _owner(left)[:, None] == _owner(right)
     return sequence, sequence & (_ordinal(left)[:, None] == _ordinal(right))
 
 
 def _copies(left: View, right: View) -> Bool[np.ndarray, "n m"]:
-    """Who say the same, as far as the views tell."""
+    """Return which rows have equal texts, as far as the views know."""
     if left.wording is None or right.wording is None:
         return np.zeros((len(left), len(right)), dtype=bool)
     return left.wording[:, None] == right.wording
@@ -330,5 +332,5 @@ def _owner(view: View) -> Int64[np.ndarray, " rows"]:
 
 
 def _ordinal(view: View) -> Int64[np.ndarray, " rows"]:
-    """How many rows of the same owner stand before each row."""
+    """Return the number of earlier rows with the same owner."""
     return ranks(_owner(view), np.arange(len(view)))

@@ -1,4 +1,4 @@
-"""Inverse cloze task (Lee et al. 2019, ORQA): a sentence looks for the document it comes from."""
+"""Inverse cloze task (Lee et al. 2019, ORQA): a sentence finds its document."""
 
 import logging
 from dataclasses import replace
@@ -32,9 +32,9 @@ log = logging.getLogger(__name__)
 
 
 def ict(settings: ICT, encoder: Encoder) -> Method:
-    """Positive: the text around the sentence, which mostly lacks it (ORQA), or its sentences' mean.
+    """Positive: the text around the sentence, usually without it (ORQA), or its sentences' mean.
 
-    Where it may lack it, a document of one sentence has no text around it and is left out.
+    If the context may lack the sentence, documents of one sentence are left out.
     """
     width, special = settings.projection, encoder.framed
     method = Method(
@@ -61,10 +61,10 @@ def ict(settings: ICT, encoder: Encoder) -> Method:
 
 
 def context_tokens(wanted: int, encoder: Encoder) -> int:
-    """As many as the encoder has positions for, at most `wanted`; fewer are worth a warning.
+    """Return `wanted`, limited by the encoder's positions; warn if it is limited.
 
     Raises:
-        RecipeError: they are fewer than `SHORTEST_CONTEXT`.
+        RecipeError: fewer than `SHORTEST_CONTEXT` positions.
     """
     held = min(wanted, encoder.positions or wanted)
     if held < SHORTEST_CONTEXT:
@@ -84,15 +84,15 @@ def context_tokens(wanted: int, encoder: Encoder) -> int:
 
 
 def context(removal: float, max_tokens: int, *, special_tokens: bool) -> ViewMaker:
-    """One text: the sentences around the drawn one, nearest first up to `max_tokens`.
+    """Return a view of the sentences around the drawn one, nearest first up to `max_tokens`.
 
-    The drawn sentence itself leaves its context with probability `removal` (ORQA: .9), so that
-    the encoder learns both meaning and wording.
+    The drawn sentence is removed with probability `removal` (ORQA: .9), so that the encoder learns
+    meaning and wording.
 
     Args:
-        removal: Share of contexts without their sentence.
-        max_tokens: Limit of the whole text (ORQA's code: 288), special tokens included.
-        special_tokens: Every sentence begins and ends with one: the text keeps one of each.
+        removal: Probability of a context without its sentence.
+        max_tokens: Limit of the text (ORQA's code: 288), special tokens included.
+        special_tokens: Whether sentences start and end with one; the text keeps one at each end.
     """
     frame = 2 * special_tokens
     budget = max_tokens - frame
@@ -112,12 +112,12 @@ def context(removal: float, max_tokens: int, *, special_tokens: bool) -> ViewMak
 
 
 def surroundings(removal: float, max_tokens: int, *, special_tokens: bool) -> ViewMaker:
-    """The sentences of such a `context`, each by itself: parts of one sequence, all of one weight.
+    """Return a view of the same sentences as separate rows: parts of one sequence, equal weights.
 
     Args:
-        removal: As there.
-        max_tokens: Of them together, each as far as the encoder reads it.
-        special_tokens: Every sentence begins and ends with one, which does not count.
+        removal: As in `context`.
+        max_tokens: Limit of all rows together, each truncated as the encoder reads it.
+        special_tokens: Whether sentences start and end with one, which does not count.
     """
 
     def view(corpus: Documents, draw: Draw, rng: np.random.Generator) -> View:
@@ -142,7 +142,7 @@ def _surroundings(
     lengths: Int[np.ndarray, " sentences"],
     frame: int,
 ) -> list[Int64[np.ndarray, " _"]]:
-    """Per row the sentences of its context, in the document's order."""
+    """Return the sentences of the context of every row, in document order."""
     document = corpus.document_of[centres]
     begin, end = corpus.offsets[document].tolist(), corpus.offsets[document + 1].tolist()
     found: list[np.ndarray] = []
@@ -157,10 +157,10 @@ def _surroundings(
 
 
 def projection(dim: int, width: int = 128) -> nn.Module:
-    """[batch, dim] to [batch, width] (ORQA's code: dense, layer norm, dropout .1).
+    """Return a head [batch, dim] to [batch, width] (ORQA's code: dense, layer norm, dropout .1).
 
     Args:
-        dim: Of the encoder's vectors.
+        dim: Width of the encoder's vectors.
         width: ORQA's 128.
     """
     head = nn.Sequential(nn.Linear(dim, width), nn.LayerNorm(width), nn.Dropout(0.1))

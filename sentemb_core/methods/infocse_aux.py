@@ -1,4 +1,4 @@
-"""InfoCSE with an auxiliary network (infocse): the sentence vector must help to fill masks."""
+"""InfoCSE with an auxiliary network (infocse): the sentence vector helps to fill masks."""
 
 from collections.abc import Mapping
 
@@ -26,15 +26,15 @@ from sentemb_core.methods.simcse import simcse
 def infocse_aux(
     settings: InfoCSEAux, encoder: Encoder, pretrained: HeadState | None = None
 ) -> Method:
-    """SimCSE, and lambda times the mean loss of the masks of both views.
+    """SimCSE, plus lambda times the mean masked-language loss of both views.
 
     Args:
-        settings: lambda, masks, and whether the masked layers stay as they are.
-        encoder: From a Condenser stage.
-        pretrained: That stage's head.
+        settings: lambda, masking, and whether the masked layers are frozen.
+        encoder: The encoder of a Condenser stage.
+        pretrained: Head of that stage.
 
     Raises:
-        RecipeError: there is none and `random_head` is not set, or too few layers.
+        RecipeError: there is no head and `random_head` is not set, or too few layers.
     """
     require_transformer(encoder, "infocse_aux")
     require_table(encoder)
@@ -63,21 +63,21 @@ def infocse_aux(
 
 
 class AuxiliaryNetwork(nn.Module):
-    """Lower layers of a copy, which read the masked sentence, and a Condenser's head on them.
+    """Lower layers of a copy, which read the masked sentence, and a Condenser head on top.
 
-    The head's output layer is tied to the copy's token table, not to the learner's: its loss
+    The head's output layer is tied to the token table of the copy, not of the learner. Its loss
     reaches the learner through the sentence vector alone (infocse, section 3.2).
 
     Args:
-        encoder: Whose lower layers. A frozen one (as `rtd_mlm` has for both) shares them.
-        head: State dict of the `MaskFiller` that a Condenser stage trained.
-        random_head: Whether to start without one (infocse, Table 4).
-        detach: Whether the lower layers stay as they are; else they learn (infocse, Table 6).
-        skip_from: How many lower layers; none: half of them (6 of 12).
-        layers: Of the head.
+        encoder: Provides the lower layers. A frozen encoder (as in `rtd_mlm`) shares them.
+        head: State dict of the `MaskFiller` of a Condenser stage.
+        random_head: Whether to start without a head (infocse, Table 4).
+        detach: Whether the lower layers are frozen; else they learn (infocse, Table 6).
+        skip_from: Number of lower layers; None: half of them (6 of 12).
+        layers: Number of layers of the head.
 
     Raises:
-        RecipeError: There is no such head, it does not fit, or there are too few layers.
+        RecipeError: the head is missing or does not fit, or there are too few layers.
     """
 
     def __init__(
@@ -103,13 +103,13 @@ class AuxiliaryNetwork(nn.Module):
         mask: Int[Tensor, "rows time"],
         targets: Int[Tensor, "rows time"],
     ) -> Float[Tensor, ""]:
-        """The sum over targets.
+        """Return the sum over targets.
 
         Args:
-            vectors: Of the sentences, raw (before the head of the contrastive loss).
-            inputs: The masked sentences.
+            vectors: Sentence vectors before the head of the contrastive loss.
+            inputs: Token ids with masks.
             mask: 1 on real tokens.
-            targets: What the masked tokens were.
+            targets: The masked tokens.
         """
         early = self.lower.read(inputs, mask, layers=True).layers[-1]
         return self.filler.loss(vectors, early, mask, targets, token_table(self.lower))

@@ -1,4 +1,4 @@
-"""InfoCSE with intra-document clustering (mutual): train on what the encoder annotated."""
+"""InfoCSE with intra-document clustering (mutual): train on the annotated pairs."""
 
 from dataclasses import replace
 
@@ -14,7 +14,7 @@ from sentemb_core.methods.parts.views import first
 def infocse_idc(settings: InfoCSEIDCPairs, encoder: Encoder) -> Method:
     """CONPONO's loss over pairs of one cluster in place of neighbours.
 
-    With cluster batches every sentence is its own view once, anchor and candidate alike.
+    With cluster batches every sentence is encoded once, as anchor and as candidate.
     """
     neighbours = conpono(CONPONO(temperature=settings.temperature), encoder)
     paired = replace(neighbours, name="infocse_idc", pairs=cluster_pairs)

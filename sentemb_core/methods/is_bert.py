@@ -17,7 +17,7 @@ from sentemb_core.methods.parts.views import first
 def is_bert(_: ISBERT, encoder: Encoder) -> Method:
     """Jensen-Shannon estimate over token features of small convolutions; a sentence is their mean.
 
-    The convolutions are dropped at the end: what is saved is the backbone with its own pooling.
+    The convolutions are dropped at the end: the saved encoder is the backbone with its own pooling.
     """
     require_transformer(encoder, "is_bert")
     return Method(
@@ -31,14 +31,14 @@ def is_bert(_: ISBERT, encoder: Encoder) -> Method:
 
 
 KERNELS = (1, 3, 5)
-"""Tokens that one state looks at (Zhang et al. 2020)."""
+"""Kernel widths of the convolutions in tokens (Zhang et al. 2020)."""
 
 
 class TokenCNN(nn.Module):
-    """Token states of the same width that know their neighbours, one third by each kernel.
+    """Convolutions over token states with equal width, one third of the channels a kernel.
 
-    256 channels a kernel at width 768 and no activation between, as in the code. Padding counts
-    as nothing: its states enter and leave as zeros.
+    256 channels a kernel at width 768, without an activation in between, as in the code. States of
+    padding are zero before and after.
     """
 
     def __init__(self, dim: int) -> None:

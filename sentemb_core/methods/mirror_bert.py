@@ -1,4 +1,4 @@
-"""Mirror-BERT (Liu et al. 2021): a sentence and itself with one span hidden."""
+"""Mirror-BERT (Liu et al. 2021): a sentence and itself with one masked span."""
 
 import logging
 import re
@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 
 def mirror_bert(settings: MirrorBERT, encoder: Encoder) -> Method:
-    """NT-Xent over both views; dropout, or heads dropped in its place."""
+    """NT-Xent over both views, with dropout or with dropped heads."""
     if settings.drophead:
         require_transformer(encoder, "mirror_bert")
         projections_of(encoder)  # a plan refuses what no reader could silence
@@ -67,13 +67,13 @@ def mirror_bert(settings: MirrorBERT, encoder: Encoder) -> Method:
 
 
 def read_by(settings: MirrorBERT) -> Reader:
-    """The encoder, with or without all its heads; the mean over padding too, where asked."""
+    """Return the forward pass: with dropped heads or not, with a mean over padding or not."""
     reader = drophead(settings.drophead) if settings.drophead else plainly
     return mean_with_pads(reader) if settings.pooling == "mean_with_pads" else reader
 
 
 SHORTEST = 30
-"""Characters of a text below which the official code masks nothing."""
+"""Minimum characters of a text; the official code masks nothing in shorter texts."""
 
 
 def span_masked(
@@ -84,21 +84,21 @@ def span_masked(
     special_tokens: bool,
     span: int = 5,
 ) -> ViewMaker:
-    """One mask in place of the tokens that a random span of characters touches.
+    """Return a view with one mask in place of the tokens that a random span of characters touches.
 
-    Deviation: the paper's span cuts words and leaves their stumps; here a touched token goes as a
-    whole, as the corpus holds tokens. The official code hides the first occurrence of the span's
-    characters; here it is the drawn one.
+    Deviation: the paper's span cuts words and leaves their stumps; here a touched token is replaced
+    as a whole. The official code hides the first occurrence of the span's characters; here it is
+    the drawn occurrence.
 
     Args:
-        text: Whose tokens.
-        pieces: Every token id as it stands in a text (see `spelt`).
-        mask_id: Of [MASK].
-        special_tokens: Rows begin and end with one, which is never hidden.
+        text: View to mask.
+        pieces: Every token id as it appears in a text (see `spelt`).
+        mask_id: Id of [MASK].
+        special_tokens: Whether rows start and end with one, which is never hidden.
         span: Characters; 0 hides nothing.
 
     Raises:
-        RecipeError: It is below 0.
+        RecipeError: the span is below 0.
     """
     if span < 0:
         raise RecipeError(f"A span has a length; found {span} characters: take 5 as Mirror-BERT")
@@ -106,7 +106,7 @@ def span_masked(
     spaces = np.fromiter((piece.startswith(" ") for piece in pieces), np.int64, len(pieces))
 
     def ends(content: Tokens) -> Int64[np.ndarray, " pieces"]:
-        """Characters of the text up to each piece's end; nothing stands before the first."""
+        """Return the number of characters up to the end of each piece."""
         return np.cumsum(lengths[content]) - spaces[content[:1]].sum()
 
     def view(corpus: Documents, draw: Draw, rng: np.random.Generator) -> View:
@@ -130,7 +130,7 @@ def _hidden(
     span: int,
     chance: float,
 ) -> Tokens:
-    """The row, whose content begins at `begin`, without the pieces that a span touches."""
+    """Return the row, with content from `begin` on, with the touched pieces replaced."""
     total = int(ends[-1]) if len(ends) else 0
     if span == 0 or total < SHORTEST or total <= span:
         return row
@@ -140,20 +140,20 @@ def _hidden(
 
 
 _PROJECTION = re.compile(r"\.(attention\.(output\.dense|attn\.o|out_lin|dense)|attn\.Wo)$")
-"""What mixes the heads of a layer: in BERT and RoBERTa, MPNet, DistilBERT, ALBERT, ModernBERT."""
+"""Projections after attention of BERT, RoBERTa, MPNet, DistilBERT, ALBERT and ModernBERT."""
 
 
 def drophead(rate: float) -> Reader:
-    """The encoder, with every head of every layer silent in a row with probability `rate`.
+    """Return a forward pass that drops every head of every layer with probability `rate`, per row.
 
-    As in the official code the remaining heads of a row grow by heads / remaining; a row of which
-    no head remains is 0 (there: not a number). It does not depend on train mode.
+    As in the official code, the other heads of a row are scaled by heads / remaining. A row without
+    remaining heads is 0 (there: NaN). It does not depend on train mode.
 
     Args:
-        rate: Mirror-BERT's is .2, with dropout 0.
+        rate: .2 in Mirror-BERT, with dropout 0.
 
     Raises:
-        RecipeError: No head would remain.
+        RecipeError: no head would remain.
     """
     if not 0 <= rate < 1:
         raise RecipeError(
@@ -169,7 +169,7 @@ def drophead(rate: float) -> Reader:
 
 @contextmanager
 def _silenced(encoder: Encoder, rate: float) -> Generator[None]:
-    """Hooks in front of every projection, while it lasts."""
+    """Hooks before every projection, as a context."""
     projections = projections_of(encoder)
     heads = int(cast(Any, encoder.backbone).config.num_attention_heads)
 
@@ -185,10 +185,10 @@ def _silenced(encoder: Encoder, rate: float) -> Generator[None]:
 
 
 def projections_of(encoder: Encoder) -> list[nn.Module]:
-    """What mixes the heads, layer by layer.
+    """Return the projections after attention, layer by layer.
 
     Raises:
-        RecipeError: the encoder's layers are none that are known.
+        RecipeError: the layers of the encoder are of an unknown kind.
     """
     layers = cast(nn.Module, encoder.backbone)
     found = [module for name, module in layers.named_modules() if _PROJECTION.search(name)]
@@ -203,20 +203,20 @@ def projections_of(encoder: Encoder) -> list[nn.Module]:
 def without_heads(
     context: Float[Tensor, "rows time width"], heads: int, rate: float
 ) -> Float[Tensor, "rows time width"]:
-    """Attention's output, head by head along `width`, with random heads 0 and the rest grown."""
+    """Return the attention output with random heads set to 0 and the others scaled."""
     kept = (torch.rand(len(context), 1, heads, 1, device=context.device) >= rate).to(context.dtype)
     grown = kept * heads / kept.sum(2, keepdim=True).clamp(min=1)
     return (context.unflatten(2, (heads, -1)) * grown).flatten(2)
 
 
 def mean_with_pads(read: Reader = plainly) -> Reader:
-    """Rows are padded to `max_length`; the mean is over all places.
+    """Return a forward pass with rows padded to `max_length` and a mean over all positions.
 
-    Attention is blind to padding as always, but its own states count. So a vector does not depend
-    on the rows it is read with, only on how much shorter than `max_length` its own is.
+    Attention ignores padding, but the states of padding count. So a vector does not depend on the
+    other rows of its batch, only on its own length.
 
     Args:
-        read: Who reads the padded rows.
+        read: Forward pass of the padded rows.
     """
 
     def reader(learner: Learner, ids: Tensor, mask: Tensor | None, layers: bool) -> Reading:

@@ -12,10 +12,10 @@ from sentemb_core.methods.parts.tokenizer_tools import require_transformer
 
 
 def rtd_mlm(settings: RTDMLM, encoder: Encoder, pretrained: HeadState | None = None) -> Method:
-    """InfoCSE-aux joined by DiffCSE's term; both read the same masks.
+    """InfoCSE-aux with DiffCSE's term; both use the same masks.
 
-    The generator's encoder is the encoder at the start, and so are InfoCSE-aux's lower layers
-    where they are detached: they are kept once.
+    The encoder of the generator is the start encoder, and so are InfoCSE-aux's detached lower
+    layers: both share one copy.
     """
     require_transformer(encoder, "rtd_mlm")
     shared = settings.model_dump(include={"temperature", "mask_rate", "random_head"})
@@ -33,5 +33,5 @@ def rtd_mlm(settings: RTDMLM, encoder: Encoder, pretrained: HeadState | None = N
 
 
 def on_one_copy(networks: Networks) -> Networks:
-    """The same networks from a frozen copy: the generator owns it, frozen layers share it."""
+    """Return the same networks over one frozen copy, which the generator owns."""
     return lambda encoder: networks(FrozenCopy(encoder))

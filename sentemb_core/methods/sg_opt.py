@@ -22,16 +22,16 @@ from sentemb_core.methods.parts.views import Batch, first, negatives, positives
 log = logging.getLogger(__name__)
 
 EMBEDDINGS = ("backbone.embeddings.",)
-"""Frozen, and shared with the copy."""
+"""Name prefix of the parameters that are frozen and shared with the copy."""
 
 
 def sg_opt(settings: SGOPT, encoder: Encoder) -> Method:
-    """Every layer's mean state is a positive; all layers of the others are negatives.
+    """Every layer's mean state is a positive; all layers of other sentences are negatives.
 
-    An encoder that pools by the mean starts as one of its own positives, and is told so.
+    An encoder with mean pooling starts as one of its own positives and gets a warning.
 
     Raises:
-        RecipeError: the encoder's Dense layers take its vector out of the space of its states.
+        RecipeError: Dense layers of the encoder move its vector out of the space of its states.
     """
     require_embedding_layer(encoder, "sg_opt")
     if encoder.layers is not None:
@@ -62,10 +62,10 @@ def sg_opt(settings: SGOPT, encoder: Encoder) -> Method:
 
 
 def layer_contrast(anchors: str, layers: str, temperature: float) -> CrossSampleTerm:
-    """Each anchor chooses each of its own layers against all layers of the others.
+    """Layer term: each anchor chooses each of its own layers against all layers of the others.
 
-    The other layers of its own sentence are neither right nor wrong. The mean over anchors and
-    layers.
+    The other layers of its own sentence are neither positives nor negatives. The loss is the mean
+    over anchors and layers.
 
     Args:
         anchors: A view with vectors [rows, dim].
@@ -93,10 +93,10 @@ def layer_contrast(anchors: str, layers: str, temperature: float) -> CrossSample
 
 
 def distance_to_start() -> CrossSampleTerm:
-    """|theta - theta_0|^2 over the encoder's learning parameters.
+    """Regularisation term: |theta - theta_0|^2 over the trainable parameters of the encoder.
 
-    theta_0 is `learner.networks["start"]`, a copy of the encoder before training. Frozen
-    parameters never leave it, and add nothing.
+    theta_0 is `learner.networks["start"]`, a copy of the encoder before training. Frozen parameters
+    add nothing.
     """
 
     def term(
@@ -114,9 +114,9 @@ def distance_to_start() -> CrossSampleTerm:
 
 
 def gelu_mlp(dim: int, width: int = 4096) -> nn.Module:
-    """[..., dim] to [..., width] (Kim et al. 2021: 768 to 4096 to 4096, GELU after both).
+    """Return a head [..., dim] to [..., width] (Kim et al. 2021: 768 to 4096 to 4096, two GELU).
 
-    Weights begin as in the official code: std .02, biases 0.
+    Initial weights as in the official code: std .02, biases 0.
     """
     head = nn.Sequential(nn.Linear(dim, width), nn.GELU(), nn.Linear(width, width), nn.GELU())
     draw_weights(head)

@@ -1,4 +1,4 @@
-"""Unsupervised SimCSE (Gao et al. 2021): a sentence and itself under another dropout."""
+"""Unsupervised SimCSE (Gao et al. 2021): a sentence under two dropout masks."""
 
 from torch import nn
 
@@ -17,12 +17,12 @@ from sentemb_core.methods.parts.views import ViewMaker, first
 
 
 def simcse(settings: SimCSE, encoder: Encoder, text: ViewMaker = first) -> Method:
-    """Positive: the second pass over the same sentence. Negatives: the others' second passes.
+    """Positive: the second pass over the same sentence. Negatives: second passes of the others.
 
     Args:
         settings: With `mlm`, a third pass reads the sentence with masks.
-        encoder: It must have dropout.
-        text: What a row is a pass over.
+        encoder: Must have dropout.
+        text: View of the rows.
     """
     require_dropout(encoder, "simcse")
     method = Method(
@@ -41,7 +41,7 @@ def simcse(settings: SimCSE, encoder: Encoder, text: ViewMaker = first) -> Metho
 
 
 def with_mlm(method: Method, settings: SimCSE, encoder: Encoder, text: ViewMaker) -> Method:
-    """The method, and a masked-language term on a pass of its own ("w/ MLM")."""
+    """Return the method with a masked-language term on a pass of its own ("w/ MLM")."""
     require_table(encoder, WITHOUT_MLM)
     hidden = masked(text, masking(encoder, settings.mask_rate))
     return method.joined(
@@ -52,7 +52,7 @@ def with_mlm(method: Method, settings: SimCSE, encoder: Encoder, text: ViewMaker
 
 
 def require_dropout(encoder: Encoder, method: str) -> None:
-    """That two passes over one sentence differ.
+    """Check that two passes over one sentence differ.
 
     Raises:
         RecipeError: the encoder has no dropout.

@@ -31,18 +31,18 @@ from sentemb_core.methods.parts.views import (
 from sentemb_core.methods.simcse import require_dropout
 
 ADDED = 3
-"""Tokens by which a negation outgrows its sentence: `did not`, and a piece more of the verb."""
+"""Tokens that a negation adds to its sentence: `did not`, and one more piece of the verb."""
 
 
 def sncse(settings: SNCSE, encoder: Encoder, negate: Negate | None = None) -> Method:
-    """SimCSE on the state at [MASK], and a bidirectional margin between positive and negation.
+    """SimCSE on the state at [MASK], plus a bidirectional margin between positive and negation.
 
-    Sentences are cut before they are negated: no negation stands behind the cut.
+    Sentences are truncated before they are negated, so that no negation is cut off.
 
     Args:
         settings: Prompts, margins and their weight.
-        encoder: Its vocabulary has a mask, and its max_length room for prompt and text.
-        negate: A sentence to its opposite, by spaCy's parse for one; none: our own rules.
+        encoder: Needs a mask token, and room for prompt and text in its max_length.
+        negate: Sentence to its opposite, for example by spaCy's parse; default: our own rules.
 
     Raises:
         RecipeError: the prompt leaves no room for the text.
@@ -53,7 +53,7 @@ def sncse(settings: SNCSE, encoder: Encoder, negate: Negate | None = None) -> Me
 
 
 def soft_negated(settings: SNCSE, encoder: Encoder, text: ViewMaker, negation: ViewMaker) -> Method:
-    """SNCSE on passes over `text`, of which `negation` is the opposite; neither has a prompt."""
+    """Return SNCSE on passes over `text`, with `negation` as its opposite; neither has a prompt."""
     behind = behind_text(settings, encoder)
 
     def within(before: str, text: ViewMaker) -> ViewMaker:
@@ -88,15 +88,15 @@ def soft_negated(settings: SNCSE, encoder: Encoder, text: ViewMaker, negation: V
 
 
 def opposite(text: ViewMaker, encoder: Encoder, negate: Negate | None = None) -> ViewMaker:
-    """`text` negated by way of its words, as long as that makes it."""
+    """Return a view of `text` with negated words."""
     return negations(text, texts_of(encoder), tokens_of(encoder), negate)
 
 
 def text_tokens(settings: SNCSE, encoder: Encoder) -> int:
-    """Content tokens of a sentence that leave room for the prompt and for a negation.
+    """Return the content tokens of a sentence that leave room for the prompt and a negation.
 
     Raises:
-        RecipeError: there are none.
+        RecipeError: nothing is left.
     """
     special, prompt = 2 * encoder.framed, prompt_tokens(settings, encoder)
     room = encoder.max_length - special - prompt - ADDED
@@ -110,21 +110,21 @@ def text_tokens(settings: SNCSE, encoder: Encoder) -> int:
 
 
 def behind_text(settings: SNCSE, encoder: Encoder) -> list[int]:
-    """Token ids of the prompt behind the text, the mask among them."""
+    """Return the token ids of the prompt after the text, with the mask."""
     mask = mask_id(encoder)
     return [*ids_of(encoder, settings.behind), mask, *ids_of(encoder, settings.end)]
 
 
 def prompt_tokens(settings: SNCSE, encoder: Encoder) -> int:
-    """What the longer prompt takes of a row, special tokens aside."""
+    """Return the tokens of the longer prompt, without special tokens."""
     before = max(len(ids_of(encoder, b)) for b in (settings.before, settings.before_positive))
     return before + len(behind_text(settings, encoder))
 
 
 def shortened(text: ViewMaker, most: int, *, special_tokens: bool) -> ViewMaker:
-    """`text` cut behind `most` content tokens, inside its frame.
+    """Return a view of `text` cut after `most` content tokens, inside its frame.
 
-    Texts that differ behind the cut alone are one text.
+    Texts that differ only after the cut are equal.
     """
 
     def view(corpus: Documents, draw: Draw, rng: np.random.Generator) -> View:
@@ -148,17 +148,17 @@ def prompted(
     *,
     special_tokens: bool,
 ) -> ViewMaker:
-    """`prefix`, the content of `text`, `suffix`, all inside its special tokens.
+    """Return a view of `prefix`, the content of `text`, and `suffix`, inside its special tokens.
 
     Args:
-        text: What the prompt is about; cut at its end where the whole would be too long.
+        text: View to prompt; truncated if the whole would be too long.
         prefix: Token ids before it, without special tokens.
-        suffix: Token ids behind it, the mask's among them (SNCSE: `" means [MASK] .`).
-        max_length: Tokens of a row with everything in it (SNCSE: 32).
-        special_tokens: Rows begin and end with one.
+        suffix: Token ids after it, with the mask (SNCSE: `" means [MASK] .`).
+        max_length: Tokens of the whole row (SNCSE: 32).
+        special_tokens: Whether rows start and end with one.
 
     Raises:
-        RecipeError: The prompt leaves no room for a text.
+        RecipeError: the prompt leaves no room for a text.
     """
     before, after = np.asarray(prefix, np.int64), np.asarray(suffix, np.int64)
     room = max_length - len(before) - len(after) - 2 * special_tokens
@@ -190,12 +190,12 @@ def prompted(
 
 
 def at_token(token: int) -> Reader:
-    """The last layer's state at the last place of `token`: a prompt's mask (SNCSE).
+    """Return a forward pass that pools the last state of `token`: the mask (SNCSE).
 
-    It goes through the encoder's Dense layers, as its pooled states do.
+    The state goes through the encoder's Dense layers, as pooled states do.
 
     Raises:
-        RecipeError: a row lacks it, when it is read.
+        RecipeError: a row does not contain the token.
     """
 
     def reader(learner: Learner, ids: Tensor, mask: Tensor | None, layers: bool) -> Reading:
@@ -218,7 +218,7 @@ def at_token(token: int) -> Reader:
 def bidirectional_margin(
     positive: Float[Tensor, " n"], soft_negative: Float[Tensor, " n"], *, low: float, high: float
 ) -> Float[Tensor, ""]:
-    """A soft negative is less similar than the positive, by at least `low` and at most `high`.
+    """The soft negative is less similar than the positive, by at least `low` and at most `high`.
 
     mean[ReLU(d + low) + ReLU(-d - high)] with d = soft negative - positive (SNCSE, Wang et al.
     2022; .1 and .3 there).
@@ -226,8 +226,8 @@ def bidirectional_margin(
     Args:
         positive: Cosine of each anchor and its positive.
         soft_negative: Cosine of each anchor and its negated sentence.
-        low: Smallest gap that costs nothing.
-        high: Largest gap that costs nothing.
+        low: Smallest gap without a loss.
+        high: Largest gap without a loss.
     """
     difference = soft_negative - positive
     return ((difference + low).relu() + (-difference - high).relu()).mean()
@@ -236,7 +236,7 @@ def bidirectional_margin(
 def soft_negative(
     anchors: str, partners: str, soft_negatives: str, *, low: float, high: float
 ) -> CrossSampleTerm:
-    """SNCSE: row by row, the negated sentence lies between `low` and `high` below the positive."""
+    """Margin term of SNCSE, row by row, between `low` and `high` below the positive."""
 
     def term(
         vectors: Mapping[str, Tensor], batch: Batch, _: Learner

@@ -1,1 +1,1 @@
-"""Parts."""
+"""Parts that several methods share."""

@@ -1,4 +1,4 @@
-"""Copies of an encoder: one that never changes, one that follows, one that learns by itself."""
+"""Copies of an encoder: frozen, momentum, and independent."""
 
 import copy
 from typing import Any, Literal, cast
@@ -12,7 +12,7 @@ from sentemb_core.methods.parts.transformer_layers import layers_of
 
 
 class _Still(Encoder):
-    """An encoder that no gradient reaches, always in eval mode."""
+    """An encoder without gradients, always in eval mode."""
 
     def __init__(self, encoder: Encoder, instead: dict[int, nn.Parameter] | None = None) -> None:
         super().__init__(**_parts(encoder, instead))
@@ -23,15 +23,15 @@ class _Still(Encoder):
 
 
 class FrozenCopy(_Still):
-    """The encoder as it is now.
+    """A frozen copy of the encoder as it is now.
 
-    Parameters that never change in the original share its memory, and stay out of the state dict
-    since their owner saves them: those without gradients, and those named.
+    Parameters that never change in the original share its memory: those without gradients, and
+    those of `shared`. They are not part of the state dict, since their owner saves them.
 
     Args:
         encoder: The original.
-        shared: Beginnings of the names of its parameters that do not learn (`Method.frozen`).
-        layers: How many of its layers, from below; none: all.
+        shared: Name prefixes of parameters that do not learn (`Method.frozen`).
+        layers: Number of lowest layers to copy; None copies all.
     """
 
     def __init__(
@@ -54,12 +54,12 @@ class FrozenCopy(_Still):
 
 
 class MomentumCopy(_Still):
-    """An encoder whose weights trail another's (MoCo; ESimCSE).
+    """A copy whose weights are a moving average of the encoder's (MoCo; ESimCSE).
 
     Args:
-        encoder: Whom it follows.
+        encoder: The encoder that it follows.
         momentum: Share of the old weights that a step keeps; .995 in ESimCSE.
-        init: `copy` begins with the encoder's weights; `random` is what the official log of
+        init: `copy` starts with the encoder's weights; `random` is what the official log of
             ESimCSE shows.
     """
 
@@ -73,7 +73,7 @@ class MomentumCopy(_Still):
 
     @torch.no_grad()
     def follow(self, encoder: Encoder) -> None:
-        """One step of every parameter and buffer towards the encoder's."""
+        """Move every parameter and buffer one step towards the encoder's."""
         trailing = [*self.parameters(), *self.buffers()]
         leading = [*encoder.parameters(), *encoder.buffers()]
         for own, other in zip(trailing, leading, strict=True):
@@ -84,20 +84,20 @@ class MomentumCopy(_Still):
 
 
 def twin(encoder: Encoder, *, layers: int | None = None) -> Encoder:
-    """An independent copy that learns (Contrastive Tension), or its lowest `layers` layers."""
+    """Return an independent, trainable copy (CT), or its lowest `layers` layers."""
     other = Encoder(**_parts(encoder))
     _cut(other, layers)
     return other.requires_grad_(requires_grad=True)
 
 
 def _parts(encoder: Encoder, instead: dict[int, nn.Parameter] | None = None) -> dict[str, Any]:
-    """What a copy is built from; `instead` says what takes the place of parameters, by `id`."""
+    """Return the parts of a copy; `instead` maps the `id` of a parameter to a replacement."""
     backbone = copy.deepcopy(encoder.backbone, dict[int, Any](instead or {}))
     return encoder.parts(backbone, copy.deepcopy(encoder.layers, dict[int, Any](instead or {})))
 
 
 def _cut(encoder: Encoder, layers: int | None) -> None:
-    """Take off all but the lowest `layers` layers."""
+    """Remove all but the lowest `layers` layers."""
     if layers is not None:
         cast(Any, encoder.backbone).encoder.layer = layers_of(encoder)[:layers]
 

@@ -1,4 +1,4 @@
-"""Readers that are not the encoder: copies of it, and networks on top of it."""
+"""Forward passes through copies of the encoder and through networks on top of it."""
 
 from typing import cast
 
@@ -12,7 +12,7 @@ from sentemb_core.methods.parts.method import Learner, Reader, read_by
 
 
 def by_network(name: str) -> Reader:
-    """The encoder `name` among the networks, without gradient and dropout (ESimCSE's momentum)."""
+    """Pass through the network `name` without gradient and dropout (ESimCSE's momentum encoder)."""
 
     def reader(learner: Learner, ids: Tensor, mask: Tensor | None, layers: bool) -> Reading:
         with torch.no_grad():
@@ -22,7 +22,7 @@ def by_network(name: str) -> Reader:
 
 
 def by_twin(name: str) -> Reader:
-    """The encoder `name` among the networks, which learns, too; dropout as the first one (CT)."""
+    """Pass through the trainable network `name`, with the encoder's dropout mode (CT)."""
 
     def reader(learner: Learner, ids: Tensor, mask: Tensor | None, layers: bool) -> Reading:
         twin = cast(Encoder, learner.networks[name])
@@ -32,7 +32,7 @@ def by_twin(name: str) -> Reader:
 
 
 def all_layers(name: str) -> Reader:
-    """Mean-pooled states of every layer of a frozen encoder: pooled is [rows, layers, dim].
+    """Return mean-pooled states of every layer of a frozen encoder: [rows, layers, dim].
 
     The embedding layer is the first (SG-OPT, Kim et al. 2021).
     """
@@ -47,10 +47,10 @@ def all_layers(name: str) -> Reader:
 
 
 def token_features(name: str) -> Reader:
-    """What the network `name` makes of the last layer: pooled is [rows, max_length, features].
+    """Return the features of network `name` on the last layer: [rows, max_length, features].
 
-    Rows have one length, so that passes of different lengths go together: places behind a text
-    are 0. For the convolutions of IS-BERT (Zhang et al. 2020).
+    Rows have equal length, so passes of different lengths fit together. Positions after the end of
+    a text are 0. For the convolutions of IS-BERT (Zhang et al. 2020).
     """
 
     def reader(learner: Learner, ids: Tensor, mask: Tensor | None, layers: bool) -> Reading:

@@ -1,4 +1,4 @@
-"""How new parameters begin."""
+"""Small training heads, and the initial weights of new parameters."""
 
 from collections.abc import Mapping
 from typing import cast
@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 
 def draw_weights(module: nn.Module) -> None:
-    """All weights of `module` anew, as BERT draws them: std .02, biases 0, layer norms 1 and 0."""
+    """Initialise all weights of `module` as BERT does: std .02, biases 0, layer norms 1 and 0."""
     for part in module.modules():
         if isinstance(part, nn.Linear | nn.Embedding):
             nn.init.normal_(part.weight, std=0.02)
@@ -21,17 +21,17 @@ def draw_weights(module: nn.Module) -> None:
 
 
 def mlp(dim: int) -> nn.Module:
-    """[batch, dim] to [batch, dim] (SimCSE, `mlp_only_train`; weights as BERT's, std .02)."""
+    """Return SimCSE's head, [batch, dim] to [batch, dim] (`mlp_only_train`; std .02 as BERT)."""
     head = nn.Sequential(nn.Linear(dim, dim), nn.Tanh())
     draw_weights(head)
     return head
 
 
 def batch_norm_mlp(dim: int) -> nn.Module:
-    """[batch, dim] to [batch, dim], in training of mean 0 and variance 1 per column.
+    """Return a head whose columns have mean 0 and variance 1 in training: [batch, dim] to itself.
 
-    InfoCSE-aux's code and DiffCSE's have it in place of SimCSE's head. It needs two rows at least,
-    and the whole batch at once: under a gradient cache its place is on the loss side.
+    The code of InfoCSE-aux and DiffCSE uses it in place of SimCSE's head. It needs the whole batch
+    of at least two rows, so under a gradient cache it runs on the loss side.
     """
     head = nn.Sequential(
         nn.Linear(dim, 2 * dim, bias=False),
@@ -45,7 +45,7 @@ def batch_norm_mlp(dim: int) -> nn.Module:
 
 
 def bilinear(dim: int) -> nn.Module:
-    """[..., dim] to [..., dim], linear; it begins as a plain inner product, whose space is shared.
+    """Return a linear map [..., dim] to [..., dim], initialised as the plain inner product.
 
     Args:
         dim: Width of both sides.
@@ -56,10 +56,10 @@ def bilinear(dim: int) -> nn.Module:
 
 
 def on_views(head: nn.Module, vectors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Every view's rows after `head`; views of one shape go through it as one batch.
+    """Apply `head` to the rows of every view; views of one shape form one batch.
 
-    So do both in DiffCSE's code: batch norm takes its mean over 2N rows, and moves and scales the
-    two views alike.
+    DiffCSE's code does the same: batch norm takes its statistics over 2N rows and treats both views
+    alike.
     """
     alike: dict[torch.Size, list[str]] = {}
     for name, rows in vectors.items():

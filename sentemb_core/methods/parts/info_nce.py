@@ -1,4 +1,4 @@
-"""The one contrastive kernel: masked InfoNCE with any number of positives per anchor."""
+"""Masked InfoNCE with any number of positives per anchor, and the terms that use it."""
 
 from collections.abc import Mapping
 from typing import Any, Literal, cast
@@ -17,11 +17,12 @@ from sentemb_core.types import Similarity
 Reduction = Literal["positives", "anchors"]
 
 LOGITS = 1 << 20
-"""Logits held at once. A batch of 3,200 has ten times as many, and the loss and its gradient hold
-five matrices of them: under a gradient cache, most of the memory."""
+"""Maximum number of logits in memory. A batch of 3,200 has ten times as many, and loss and gradient
+hold five such matrices: under a gradient cache, most of the memory.
+"""
 
 EXACT_UP_TO = 40.0
-"""From here on softplus(x) is x in float64; torch's own switch at 20 is off by 2e-9."""
+"""From here on softplus(x) equals x in float64; torch switches at 20, with an error of 2e-9."""
 
 
 def info_nce(
@@ -35,26 +36,26 @@ def info_nce(
     bias: Float[Tensor, "n m"] | None = None,
     reduction: Reduction = "positives",
 ) -> Float[Tensor, ""]:
-    """Each positive alone against the negatives of its anchor.
+    """Masked InfoNCE: each positive against the negatives of its anchor.
 
-    For every positive (i, p): `softplus(logsumexp_{n in neg(i)} s_in - s_ip)`, which is the softmax
+    For every positive (i, p): `softplus(logsumexp_{n in neg(i)} s_in - s_ip)`. This is the softmax
     cross-entropy with that one positive in the denominator (InfoNCE; mutual, Eq. 1 and 5:
-    erratum E1). A positive is never a negative, whatever `negative` says; the caller's masks keep
-    the anchor itself, its document and its duplicates out.
+    erratum E1). A positive is never a negative, even if `negative` says so. The masks of the caller
+    exclude the anchor itself, its document and its duplicates.
 
     Args:
         queries: Anchors.
-        candidates: What they choose from.
-        positive: Who is right for whom; any number per row, none included.
-        negative: Who may be wrong for whom.
+        candidates: Vectors that the anchors choose from.
+        positive: Mask of positives; any number per row, including none.
+        negative: Mask of possible negatives.
         temperature: Divides the similarity.
         similarity: `cosine`, or `dot` for the literal inner product of mutual.
-        bias: Added to the logits (after the temperature); a constant, without a gradient.
+        bias: Constant added to the logits after the temperature, without a gradient.
         reduction: `positives` is the mean over all positives (Eq. 5), `anchors` the mean over
             anchors of the mean over their positives.
 
     Returns:
-        A scalar. A positive without any negative adds 0 and no gradient (see `count_unopposed`).
+        A scalar. A positive without negatives adds 0 and no gradient (see `count_unopposed`).
     """
     queries, candidates = compared(queries, candidates, similarity)
     total = _total if positive.numel() <= LOGITS else _in_blocks
@@ -71,7 +72,7 @@ def _total(
     temperature: float,
     reduction: Reduction,
 ) -> Float[Tensor, ""]:
-    """The losses of all positives, for `anchors` each over its anchor's number of them."""
+    """Return the sum of the losses; `anchors` divides each by its anchor's number of positives."""
     logits = queries @ candidates.T / temperature
     if bias is not None:
         logits = logits + bias
@@ -87,9 +88,9 @@ def _in_blocks(*parts: Any) -> Tensor:
 
 
 class _InBlocks(torch.autograd.Function):
-    """`_total` by blocks of anchors, with the gradient: no logits outlive their block.
+    """`_total` in blocks of anchors, with its gradient: the logits of a block are freed after it.
 
-    `torch.utils.checkpoint` would do the same, at 75 MB of imports.
+    `torch.utils.checkpoint` would do the same, but its import takes 75 MB.
     """
 
     @staticmethod
@@ -129,7 +130,7 @@ class _InBlocks(torch.autograd.Function):
 
 
 def _terms(positive: Bool[Tensor, "n m"], reduction: Reduction) -> int:
-    """What the total is divided by; 1 where there is nothing to sum."""
+    """Return the divisor of the total; 1 if there is nothing to sum."""
     counted = positive if reduction == "positives" else positive.any(dim=1)
     return max(1, int(counted.sum()))
 
@@ -137,7 +138,7 @@ def _terms(positive: Bool[Tensor, "n m"], reduction: Reduction) -> int:
 def similarities(
     left: Float[Tensor, "n dim"], right: Float[Tensor, "m dim"], similarity: Similarity
 ) -> Float[Tensor, "n m"]:
-    """All inner products, of normalised vectors for `cosine`."""
+    """Return all inner products; for `cosine`, of normalised vectors."""
     left, right = compared(left, right, similarity)
     return left @ right.T
 
@@ -145,23 +146,23 @@ def similarities(
 def compared(
     left: Float[Tensor, "n dim"], right: Float[Tensor, "m dim"], similarity: Similarity
 ) -> tuple[Float[Tensor, "n dim"], Float[Tensor, "m dim"]]:
-    """Vectors whose inner products are the similarity."""
+    """Return vectors whose inner products are the similarity."""
     if similarity == "cosine":
         return F.normalize(left, dim=-1), F.normalize(right, dim=-1)
     return left, right
 
 
 def count_unopposed(positive: Bool[Tensor, "n m"], negative: Bool[Tensor, "n m"]) -> int:
-    """Anchors with a positive that have no negative: they teach nothing."""
+    """Return the number of anchors that have a positive but no negative: they give no gradient."""
     opposed = (negative & ~positive).any(dim=1)
     return int((positive.any(dim=1) & ~opposed).sum())
 
 
 def _lowest(logits: Tensor) -> float:
-    """Stands in place of a masked logit.
+    """Return the value of a masked logit.
 
-    It is finite, so that a row that is masked as a whole has a gradient of 0 and not NaN; and half
-    of what the type can hold, so that no logit that is taken from it makes it infinite.
+    It is finite, so a fully masked row has gradient 0 and not NaN. It is half of the type's
+    minimum, so subtracting another logit cannot make it infinite.
     """
     return torch.finfo(logits.dtype).min / 2
 
@@ -175,19 +176,19 @@ def contrast(
     bilinear: bool = False,
     queue: bool = False,
 ) -> CrossSampleTerm:
-    """Rows of view `anchors` choose among rows of view `candidates` (one direction).
+    """InfoNCE term: rows of view `anchors` choose among rows of view `candidates` (one direction).
 
-    Positives share the group; the document and duplicate texts are blocked as negatives. Between
-    segments and the sequences they add up to, this is HiCLv2's entailment term.
+    Rows of one group are positives. Rows of the same document and duplicate texts are not
+    negatives. Between segments and the sequences that they form, this is HiCLv2's entailment term.
 
     Args:
         anchors: Name of a view.
-        candidates: Name of a view; with the anchors' own, no row chooses itself.
+        candidates: Name of a view; if it is the anchors' own view, no row chooses itself.
         temperature: Divides the similarity.
-        similarity: The encoder's.
+        similarity: Similarity of the encoder.
         bilinear: Whether `learner.networks["bilinear"]` maps the anchors first (CPC's W_k).
-        queue: Whether `learner.networks["queue"].keys` [k, dim] are more negatives (ESimCSE). What
-            texts they were is not known: a duplicate of the anchor among them is not blocked.
+        queue: Whether `learner.networks["queue"].keys` [k, dim] are further negatives (ESimCSE).
+            Their texts are unknown, so a duplicate of the anchor among them is a negative, too.
     """
 
     def term(
@@ -218,16 +219,17 @@ def all_pairs(
     *,
     within_document: bool = False,
 ) -> CrossSampleTerm:
-    """NT-Xent: every row of both views chooses among all other rows of both (SimCLR).
+    """NT-Xent term: every row of both views chooses among all other rows of both (SimCLR).
 
-    The mean over all 2N rows: half of ConSERT's two means, and 1 / 2N of DeCLUTR's sum (Eq. 2).
+    It is the mean over all 2N rows: half of ConSERT's two means, and 1 / 2N of DeCLUTR's sum (Eq.
+    2).
 
     Args:
         one: Name of a view.
-        other: Name of the view of its partners.
+        other: Name of the view of the partners.
         temperature: Divides the similarity.
-        similarity: The encoder's.
-        within_document: Rows of the own document are negatives too (DeCLUTR's hard negatives).
+        similarity: Similarity of the encoder.
+        within_document: Whether rows of the same document are negatives (DeCLUTR's hard negatives).
     """
 
     def term(
@@ -253,7 +255,7 @@ def loss_of_choice(
     bias: Float[np.ndarray, "n m"] | None = None,
     reduction: Reduction = "positives",
 ) -> tuple[Tensor, dict[str, float]]:
-    """The kernel under masks of the batch, and how many anchors had nothing to choose against."""
+    """Return the masked InfoNCE loss, and the number of anchors without a negative as a metric."""
     right, wrong = on_device(positive, queries), on_device(negative, queries)
     loss = info_nce(
         queries,
@@ -269,7 +271,7 @@ def loss_of_choice(
 
 
 def on_device(array: np.ndarray, like: Tensor) -> Tensor:
-    """`array` where `like` is; its own type."""
+    """Return `array` as a tensor on the device of `like`, with its own type."""
     return torch.from_numpy(array).to(like.device)
 
 

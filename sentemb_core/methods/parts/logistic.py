@@ -1,4 +1,4 @@
-"""Losses that judge every pair by itself: sigma(logit) is the chance that it is right."""
+"""Logistic losses: every pair is classified by itself, with sigma(logit) as its probability."""
 
 import math
 from collections.abc import Mapping
@@ -23,10 +23,10 @@ def binary_cross_entropy(
     *,
     reduction: Literal["mean", "sum"] = "mean",
 ) -> Float[Tensor, ""]:
-    """-log sigma(s) of logits that are right, -log(1 - sigma(s)) of those that are wrong.
+    """Return -log sigma(s) of the positive logits and -log(1 - sigma(s)) of the negative logits.
 
-    Contrastive Tension (Carlsson et al. 2021) takes the mean over both kinds together;
-    sentence-transformers the sum. `F.logsigmoid` keeps the digits that softplus drops above 20.
+    Contrastive Tension (Carlsson et al. 2021) takes the mean over both kinds, sentence-transformers
+    the sum. `F.logsigmoid` keeps the digits that softplus loses above 20.
     """
     losses = -torch.cat([F.logsigmoid(right), F.logsigmoid(-wrong)])
     return losses.mean() if reduction == "mean" else losses.sum()
@@ -41,10 +41,10 @@ def pair_bce(
     temperature: float,
     similarity: Similarity,
 ) -> Float[Tensor, ""]:
-    """Per anchor the sum over its pairs, and the mean over anchors (product_thesis, BCE loss).
+    """Return the mean over anchors of the sum over their pairs (product_thesis, BCE loss).
 
-    The paper prints sigma(s ** tau), which a negative cosine to a fractional power leaves
-    undefined; this is sigma(s / tau) (erratum E24). A positive is never a negative.
+    The paper prints sigma(s ** tau), which is undefined for negative cosines and fractional powers.
+    This is sigma(s / tau) (erratum E24). A positive is never a negative.
 
     Raises:
         RecipeError: the temperature is not positive.
@@ -64,19 +64,19 @@ def jensen_shannon(
     positive: Bool[Tensor, "tokens sentences"],
     negative: Bool[Tensor, "tokens sentences"],
 ) -> Float[Tensor, ""]:
-    """The negated Jensen-Shannon estimate of mutual information (IS-BERT, Zhang et al. 2020).
+    """Return the negated Jensen-Shannon estimate of mutual information (IS-BERT).
 
     E_neg[softplus(-s) + s - log 2] - E_pos[log 2 - softplus(-s)], each expectation over its own
-    pairs: 0 when nothing is told apart, -2 log 2 at best. Without negatives there is no estimate:
-    0, and no gradient (see `info_nce.count_unopposed`).
+    pairs: 0 for an uninformative encoder, -2 log 2 at best. Without negatives the estimate does not
+    exist: the result is 0 without a gradient (see `info_nce.count_unopposed`).
 
     Args:
         scores: Inner products of token and sentence vectors.
-        positive: The token stands in the sentence.
-        negative: The sentence may be held against the token.
+        positive: Whether the token belongs to the sentence.
+        negative: Whether the sentence is a negative of the token.
 
     Raises:
-        NoNegativesError: there is one sentence alone.
+        NoNegativesError: the batch has only one sentence.
     """
     if scores.shape[1] == 1:
         raise NoNegativesError(
@@ -92,7 +92,10 @@ def jensen_shannon(
 def binary(
     anchors: str, candidates: str, temperature: float, similarity: Similarity
 ) -> CrossSampleTerm:
-    """Every pair of the two views is right or wrong (product_thesis); masks as in `contrast`."""
+    """Binary term: every pair of the two views is positive or negative (product_thesis).
+
+    The masks are those of `contrast`.
+    """
 
     def term(
         vectors: Mapping[str, Tensor], batch: Batch, _: Learner
@@ -117,14 +120,14 @@ def binary(
 def tension(anchors: str, others: str, *, rivals: int = 7) -> CrossSampleTerm:
     """Contrastive Tension: a row against itself and the next `rivals` rows, by inner products.
 
-    The paper draws 7 negatives outside the batch; here row i has rows i+1 ... i+7 of the twin's
-    view (cyclic, so fewer in a smaller batch), less those of its document or text. The mean over
-    all logits (sentence-transformers takes their sum).
+    The paper draws 7 negatives outside the batch. Here row i has rows i+1 ... i+7 of the twin's
+    view (cyclic, so fewer in a smaller batch), without those of its document or text. The loss is
+    the mean over all logits; sentence-transformers takes the sum.
 
     Args:
-        anchors: The view that the learner reads.
-        others: The same sentences, row by row, as its independent twin reads them.
-        rivals: Most negatives a row has.
+        anchors: View of the learner's vectors.
+        others: The same sentences, row by row, encoded by the independent twin.
+        rivals: Maximum number of negatives a row.
     """
 
     def term(
@@ -145,11 +148,10 @@ def tension(anchors: str, others: str, *, rivals: int = 7) -> CrossSampleTerm:
 
 
 def mutual_information(tokens: str) -> CrossSampleTerm:
-    """IS-BERT: a token belongs to its own sentence, the mean of its tokens, and to no other's.
+    """IS-BERT: a token belongs to its own sentence, the mean of its tokens, and to no other.
 
     Args:
-        tokens: A view with vectors [rows, time, dim], of which the first `len(tokens)` of a row
-            are real.
+        tokens: A view with vectors [rows, time, dim]; the first `len(tokens)` of a row are real.
     """
 
     def term(

@@ -1,4 +1,4 @@
-"""From token states to the tokens that belong there."""
+"""Masked-language heads: from token states to the hidden tokens."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -26,20 +26,21 @@ from sentemb_core.methods.parts.transformer_layers import (
 from sentemb_core.methods.parts.views import IGNORED
 
 AT_ONCE = 1 << 22
-"""Logits that exist at a time: 16 MB of float32. 1,700 targets of 16,000 tokens in bfloat16 took
-0.43 CPU s in one piece and 0.26 in pieces, 1,300 of 30,522 0.76 and 0.64 (forward and backward):
-larger blocks are mapped anew at every step. `torch.nn.functional.linear_cross_entropy` is slower
-under autocast (1.2 s), where it stays in float32."""
+"""Logits in memory at a time: 16 MB of float32. 1,700 targets of 16,000 tokens in bfloat16 took
+0.43 CPU s in one piece and 0.26 in pieces; 1,300 of 30,522 took 0.76 and 0.64 (forward and
+backward). Larger blocks are allocated again at every step. Under autocast
+`torch.nn.functional.linear_cross_entropy` stays in float32 and is slower (1.2 s).
+"""
 
 
 class LanguageHead(nn.Module):
-    """BERT's: dense, GELU, layer norm, and a token table that the caller brings.
+    """BERT's head: dense, GELU, layer norm, and a token table that the caller passes.
 
-    Tied to a token embedding, it adds no second table to memory, and the checkpoint holds each
+    Tied to the token embeddings, it adds no second table to memory, and a checkpoint holds each
     weight once.
 
     Args:
-        encoder: Whose states it reads.
+        encoder: The encoder whose states it takes.
     """
 
     def __init__(self, encoder: Encoder) -> None:
@@ -53,7 +54,7 @@ class LanguageHead(nn.Module):
     def forward(
         self, states: Float[Tensor, "n dim"], table: Float[Tensor, "vocabulary dim"]
     ) -> Float[Tensor, "n vocabulary"]:
-        """Logits in float32."""
+        """Return logits in float32."""
         return F.linear(self.norm(F.gelu(self.dense(states))), table, self.bias).float()
 
     def loss(
@@ -62,9 +63,9 @@ class LanguageHead(nn.Module):
         targets: Int[Tensor, "rows time"],
         table: Float[Tensor, "vocabulary dim"],
     ) -> Float[Tensor, ""]:
-        """The sum of -log p(target) over all targets but `IGNORED`; 0 if there is none.
+        """Return the sum of -log p(target) over all targets except `IGNORED`; 0 without targets.
 
-        Logits are the largest tensor of all: they are made for the targets alone, `AT_ONCE` at a
+        Logits are the largest tensor, so they are computed for the targets only, `AT_ONCE` at a
         time, and again in the backward pass.
         """
         wanted = targets != IGNORED
@@ -89,13 +90,13 @@ class LanguageHead(nn.Module):
 class MaskFiller(nn.Module):
     """New bidirectional layers over [sentence vector ; token states without the first].
 
-    What early states know too little of must come through the vector: on states of the middle
-    layer it is the Condenser's head (Gao and Callan 2021), on a frozen copy's InfoCSE-aux's, on
-    bare embeddings the decoder of product_thesis's MLM autoencoder.
+    The vector must supply what the early states lack. On states of the middle layer this is the
+    Condenser's head (Gao and Callan 2021), on a frozen copy InfoCSE-aux's, and on bare embeddings
+    the decoder of product_thesis's MLM autoencoder.
 
     Args:
-        encoder: Whose states it reads.
-        layers: How many; 2 in all three papers.
+        encoder: The encoder whose states it takes.
+        layers: Number of layers; 2 in all three papers.
     """
 
     def __init__(self, encoder: Encoder, layers: int = 2) -> None:
@@ -111,7 +112,7 @@ class MaskFiller(nn.Module):
         early: Float[Tensor, "rows time hidden"],
         mask: Int[Tensor, "rows time"],
     ) -> Float[Tensor, "rows time hidden"]:
-        """States of the last layer; `early` of the first token is never looked at."""
+        """Return the states of the last layer; `early` of the first token is not used."""
         states = with_first(self.entrance(vectors), early)
         hidden = blind_to_padding(mask, states)
         for layer in self.layers:
@@ -126,30 +127,27 @@ class MaskFiller(nn.Module):
         targets: Int[Tensor, "rows time"],
         table: Float[Tensor, "vocabulary hidden"],
     ) -> Float[Tensor, ""]:
-        """The sum over targets."""
+        """Return the sum over targets."""
         return self.language.loss(self(vectors, early, mask), targets, table)
 
 
 def require_head(head: Mapping[str, Tensor] | None, *, random_head: bool) -> None:
-    """That a Condenser stage left a head, or that none is wanted.
+    """Check that a Condenser stage left a head, or that no head is wanted.
 
     Raises:
-        RecipeError: None is given and none was waived.
+        RecipeError: no head is given, and `random_head` is not set.
     """
     if head is None and not random_head:
         raise RecipeError(HEADLESS)
 
 
 def load_head(network: nn.Module, head: Mapping[str, Tensor] | None, *, random_head: bool) -> None:
-    """Put the weights that a Condenser stage learnt into `network`.
+    """Load the weights that a Condenser stage trained into `network`.
 
     Args:
-        network: A `MaskFiller`, or its language head alone.
+        network: A `MaskFiller`, or only its language head.
         head: State dict of the stage's `MaskFiller`, or the part of it for `network`.
-        random_head: Whether it stays as it is, whatever is given.
-
-    Raises:
-        RecipeError: No head is given and none was waived, or it is of another shape.
+        random_head: Whether `network` keeps its random weights if no head is given.
     """
     require_head(head, random_head=random_head)
     if head is None or random_head:

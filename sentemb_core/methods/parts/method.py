@@ -1,4 +1,4 @@
-"""What a method is made of."""
+"""The parts of a method, and its value: `Method`."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -15,12 +15,12 @@ from sentemb_core.methods.parts.views import Batch, ViewMaker
 
 @dataclass(frozen=True)
 class Learner:
-    """An encoder that learns, and what helps it to.
+    """The encoder that is trained, with its training-only parts.
 
     Attributes:
-        encoder: All that is left when the training is over.
-        head: On every view's vectors, before the terms see them.
-        networks: Whatever else a method needs, by name: copies, queues, decoders.
+        encoder: The only part that remains after training.
+        head: Applied to the vectors of every view before the loss terms.
+        networks: Further modules by name: copies, queues, decoders.
     """
 
     encoder: Encoder
@@ -33,10 +33,10 @@ class Learner:
 
 
 Networks = Callable[[Encoder], Mapping[str, nn.Module]]
-"""From the encoder that will learn to fresh modules that help it."""
+"""encoder -> new training-only modules by name"""
 
 AfterStep = Callable[[Learner, Mapping[str, Tensor]], None]
-"""(learner, detached vectors of the step's views after the head)."""
+"""(learner, detached vectors of the step's views after the head)"""
 
 EMPTY: Mapping[str, Any] = {}
 
@@ -46,22 +46,23 @@ HeadState = Mapping[str, Tensor]
 Reader = Callable[
     [Learner, Int[Tensor, "rows time"], Int[Tensor, "rows time"] | None, bool], Reading
 ]
-"""(learner, ids, mask, whether layers are wanted) -> what reading these rows gave."""
+"""(learner, ids, mask, whether layers are needed) -> output of the forward pass"""
 
 
 LossOfRows = Callable[[Float[Tensor, "rows dim"]], Float[Tensor, ""]]
-"""(vectors) -> the loss that the step would have if the rows being read had these vectors.
+"""vectors -> the step's loss if the rows of this pass had these vectors
 
-All other rows are read as the step reads them; those of views that ask for this loss, too, are read
-plainly."""
+All other rows keep their vectors of the step. Other views that also ask for this loss are encoded
+plainly.
+"""
 
 
 @dataclass(frozen=True)
 class FullBatchForward:
-    """A reader that asks for the loss of the step: it reads all its rows in one pass.
+    """A forward pass that needs the loss of the step: all its rows go through in one pass.
 
     Attributes:
-        reader: As a `Reader`, and the loss.
+        run: A `ForwardPass` with the loss as its last argument.
     """
 
     reader: Callable[
@@ -73,20 +74,21 @@ class FullBatchForward:
 CrossSampleTerm = Callable[
     [Mapping[str, Tensor], Batch, Learner], tuple[Tensor, Mapping[str, float]]
 ]
-"""(vectors of every view, batch, learner) -> (loss, metrics). It sees the whole batch at once, so
-under a gradient cache it runs on the loss side of the boundary."""
+"""(vectors of every view, batch, learner) -> (loss, metrics). It needs the whole batch, so under a
+gradient cache it runs on the loss side.
+"""
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Some rows of a view as a per-sample loss sees them, padded at the right.
+    """Rows of a view as input of a per-sample loss, padded at the right.
 
     Attributes:
-        ids: What the encoder read.
+        ids: Token ids that the encoder read.
         mask: 1 on real tokens.
-        inputs: What an auxiliary network reads instead (as long as `ids`).
-        targets: What it must predict, `IGNORED` elsewhere; of a length of its own.
-        reading: What reading `ids` gave, with all layers.
+        inputs: Token ids for an auxiliary network (as long as `ids`).
+        targets: Token ids to predict, `IGNORED` elsewhere; may have another length.
+        reading: Output of the forward pass over `ids`, with all layers.
     """
 
     ids: Int[Tensor, "rows time"]
@@ -97,7 +99,7 @@ class Rows:
 
 
 SampleLoss = Callable[[Learner, Rows], Tensor]
-"""The sum over targets or rows: a scalar."""
+"""(learner, rows) -> sum over targets or rows: a scalar"""
 
 
 @dataclass(frozen=True)
@@ -105,9 +107,9 @@ class SampleTerm:
     """A loss of single rows: it runs inside the chunks of a gradient cache.
 
     Attributes:
-        view: Whose rows it judges.
-        loss: Its sum.
-        per: What the batch's sum is divided by: all its targets, or all its rows.
+        view: Name of the view.
+        loss: Sum over its rows.
+        per: Divisor of the batch's sum: all targets, or all rows.
     """
 
     view: str
@@ -117,23 +119,23 @@ class SampleTerm:
 
 @dataclass(frozen=True)
 class Method:
-    """A way to train: which texts are positives, how they become views, what the loss adds up.
+    """A training method: pairs, their views, and the terms of the loss.
 
     Attributes:
-        name: As in the settings and the paper index.
-        pairs: Documents to positive pairs.
-        views: Under each name, how drawn sentences become token sequences.
-        terms: Under each name, (weight, term) of losses between rows.
-        sample_terms: Under each name, (weight, term) of losses of single rows.
-        readers: View -> who reads it, and how; absent, the encoder reads it plainly.
-        aggregate: New view -> the view whose rows are added up by owner and weight.
-        head: From the encoder's dimension to a train-only module on all views' vectors.
-        head_first: Whether rows go through the head before they are added up, and not the sums.
-        networks: Other modules by name; checkpointed, and dropped at the end unless `kept`.
-        kept: Names of the networks that outlive the training beside the encoder.
-        frozen: Beginnings of the names of encoder parameters that do not learn.
+        name: As in the settings and the methods index.
+        pairs: From documents to positive pairs.
+        views: Name -> how drawn sentences become token sequences.
+        terms: Name -> (weight, loss between rows).
+        sample_terms: Name -> (weight, loss of single rows).
+        forward_passes: View -> its forward pass; default: the plain encoder.
+        aggregate: New view -> the view whose rows are summed by owner and weight.
+        head: From the encoder's dimension to a training-only module on all views' vectors.
+        head_first: Whether the head precedes the sum of `aggregate`.
+        networks: Further modules by name; checkpointed, and dropped at the end unless `kept`.
+        kept: Names of networks that are saved beside the encoder.
+        frozen: Name prefixes of encoder parameters that do not learn.
         dropout: Whether the encoder trains with its dropout.
-        after_step: Called after every step with the vectors its loss saw: averages, queues.
+        after_step: Called after every step with the vectors of its loss: averages, queues.
     """
 
     name: str
@@ -159,7 +161,7 @@ class Method:
 
     @property
     def reads_at_once(self) -> bool:
-        """Whether some reader needs all its rows in one pass, so that chunks are impossible."""
+        """Whether a forward pass needs all its rows at once, so that chunks are impossible."""
         return any(isinstance(reader, FullBatchForward) for reader in self.readers.values())
 
     def joined(
@@ -174,7 +176,7 @@ class Method:
         networks: Networks | None = None,
         after_step: AfterStep | None = None,
     ) -> "Method":
-        """This method with more: mappings and networks are added to its own, the rest replaced."""
+        """Return this method with merged mappings and networks, and other fields replaced."""
         return replace(
             self,
             name=name or self.name,
@@ -189,10 +191,10 @@ class Method:
 
 
 def require_loss(method: Method) -> None:
-    """That some term counts.
+    """Check that at least one term has a weight.
 
     Raises:
-        RecipeError: all of them weigh nothing.
+        RecipeError: all weights are 0.
     """
     terms = {**method.terms, **method.sample_terms}
     if not any(weight for weight, _ in terms.values()):
@@ -203,10 +205,10 @@ def require_loss(method: Method) -> None:
 
 
 def require_chunks(method: Method, chunk: int | None) -> None:
-    """That no view has to be read at once where chunks are asked for.
+    """Check that no view needs a full-batch forward pass if `chunk` is set.
 
     Raises:
-        RecipeError: one has to.
+        RecipeError: a view needs one.
     """
     if method.reads_at_once and chunk is not None:
         raise RecipeError(
@@ -216,7 +218,7 @@ def require_chunks(method: Method, chunk: int | None) -> None:
 
 
 def together(one: Networks | None, other: Networks | None) -> Networks | None:
-    """The networks of both."""
+    """Return the networks of both."""
     if one is None or other is None:
         return one or other
     return lambda encoder: {**one(encoder), **other(encoder)}
@@ -228,7 +230,7 @@ def plainly(
     mask: Int[Tensor, "rows time"] | None,
     layers: bool,
 ) -> Reading:
-    """The reader of views that name none."""
+    """The default forward pass of a view."""
     return read_by(learner.encoder, ids, mask, layers)
 
 
@@ -238,9 +240,9 @@ def read_by(
     mask: Int[Tensor, "rows time"] | None,
     layers: bool,
 ) -> Reading:
-    """What an encoder makes of some rows, unperturbed.
+    """Return an encoder's output for these rows, without perturbation.
 
-    Padding is not computed (`Encoder.forward`), unless the states of all layers are wanted.
+    Padding is not computed (`Encoder.forward`), unless the states of all layers are needed.
     """
     return encoder.read(ids, mask, layers=True) if layers else Reading(encoder(ids, mask))
 
@@ -248,7 +250,7 @@ def read_by(
 def loss_of(
     method: Method, vectors: Mapping[str, Tensor], batch: Batch, learner: Learner
 ) -> tuple[Tensor, dict[str, float]]:
-    """The weighted sum of the terms between rows, and their metrics."""
+    """Return the weighted sum of the terms between rows, and their metrics."""
     metrics: dict[str, float] = {}
     losses: list[Tensor] = []
     for name, (weight, term) in method.terms.items():

@@ -1,6 +1,8 @@
-"""Finite verbs without a parser: short lists and spelling rules of English.
+"""Negation of English sentences without a parser: short verb lists and spelling rules.
 
-The lists are ours: the irregular pasts, and the verbs that are most frequent in running text.
+SNCSE's code negates with a parser. Here short lists and the word order decide, unless the caller
+passes another negation. The lists are ours: irregular past forms, and the most frequent verbs.
+`n't` is removed like `not`.
 """
 
 import re
@@ -14,7 +16,7 @@ from sentemb_core.methods.parts.views import Draw, View, ViewMaker
 
 
 def words(listed: str) -> frozenset[str]:
-    """The words of a list."""
+    """Return the words of a list."""
     return frozenset(listed.split())
 
 
@@ -61,11 +63,11 @@ VERBS = words("""
 
 _VOWELS = "aeiou"
 _LONG = tuple(words("ad ap ar as at ib id in ir od ok ud um ur ut"))
-"""Ends of stems whose last vowel is mostly long, by an e."""
+"""Ends of stems whose last vowel is usually long, with a final e."""
 
 
 def lemma_of_past(word: str) -> str | None:
-    """The verb of which a small-letter word is the simple past, if it looks like one."""
+    """Return the verb whose simple past is this lower-case word, else None."""
     if word in IRREGULAR_PASTS:
         return IRREGULAR_PASTS[word]
     stem = word.removesuffix("ed")
@@ -77,14 +79,14 @@ def lemma_of_past(word: str) -> str | None:
 
 
 def lemma_of_third_person(word: str) -> str | None:
-    """The frequent verb of which a small-letter word is the third person, if it is one."""
+    """Return the frequent verb whose third person is this lower-case word, if it is one."""
     endings = [("ies", "y"), ("es", ""), ("s", "")]
     spelled = [word.removesuffix(old) + new for old, new in endings if word.endswith(old)]
     return next((lemma for lemma in spelled if lemma in VERBS), None)
 
 
 def _guessed(stem: str) -> str | None:
-    """The spelling of a rare verb whose past is `stem` + ed; nothing for `hundred` or `indeed`."""
+    """Return the rare verb with the past `stem` + ed; None for `hundred` or `indeed`."""
     end, before = stem[-1], stem[-2]
     if end == "e" or (end == "r" and before not in _VOWELS):
         return None
@@ -96,7 +98,7 @@ def _guessed(stem: str) -> str | None:
 
 
 def _drops_an_e(stem: str) -> bool:
-    """Whether a past in -ed was more likely spelled with an e: `lov`, `creat`, `handl`."""
+    """Whether the verb of a past in -ed probably ends in e: `lov`, `creat`, `handl`."""
     if stem[-1] in "cuvz" or (stem[-1] == "g" and stem[-2] not in "ng"):
         return True
     if stem.endswith(("iat", "uat", "ang", "eng", "ung")):
@@ -113,7 +115,7 @@ def _drops_an_e(stem: str) -> bool:
 
 
 Negate = Callable[[str], str]
-"""From a sentence to its opposite."""
+"""sentence -> its opposite"""
 
 _SHORTENED = words("m s re ve ll d")
 _SHORTENED_AUXILIARIES = frozenset(
@@ -137,7 +139,7 @@ _BEFORE_NOUNS = words(
 )
 
 _APOSTROPHE = re.compile(r"\s?['’]\s?")  # noqa: RUF001
-"""A text that was decoded from WordPiece has blanks around it: `he ' s`."""
+"""An apostrophe; a text decoded from WordPiece has blanks around it: `he ' s`."""
 _WORD = re.compile(
     rf"[^\W\d_]+(?:{_APOSTROPHE.pattern}(?:{'|'.join(sorted(_SHORTENED))})\b"
     r"|['’][^\W\d_]+)?",  # noqa: RUF001
@@ -156,13 +158,13 @@ def negations(
     encode: Callable[[list[str]], list[Tokens]],
     negate: Negate | None = None,
 ) -> ViewMaker:
-    """`text` with the opposite meaning, by way of its words.
+    """Return a view of `text` with the opposite meaning, computed on its words.
 
     Args:
-        text: Whose rows, without a prompt, and before they are sliced: a piece of a word is none.
+        text: View without a prompt, before slicing, so that no word is cut.
         decode: Token ids to texts, without the special tokens around them.
-        encode: Texts to token ids as the corpus has them.
-        negate: A sentence to its opposite; none: `negated`.
+        encode: Texts to token ids, as in the corpus.
+        negate: Sentence to its opposite; default: `negated`.
     """
     opposite = negate or negated
 
@@ -174,17 +176,17 @@ def negations(
 
 
 def negated(sentence: str) -> str:
-    """The sentence without its first negation; if it has none, with one.
+    """Return the sentence without its first negation, or negated if it has none.
 
-    As in SNCSE's code `not` goes behind the first auxiliary, else the first finite verb becomes `do
-    not`, `does not` or `did not` with its lemma, else `Not` stands at the beginning.
+    As in SNCSE's code, `not` follows the first auxiliary. Without one, the first finite verb
+    becomes `do not`, `does not` or `did not` with its lemma. Else the sentence starts with `Not`.
     """
     affirmed, found = _NOT.subn(lambda found: _restored(found[1]), sentence, count=1)
     return affirmed.lstrip() if found else _denied(sentence)
 
 
 def _restored(stem: str | None) -> str:
-    """`is` of `isn't`, `will` of `won't`; nothing of a whole `not`."""
+    """Return `is` for `isn't`, `will` for `won't`; empty for a whole `not`."""
     return _FULL_STEMS.get(stem.lower(), stem) if stem else ""
 
 
@@ -202,7 +204,7 @@ def _denied(sentence: str) -> str:
 
 
 def _is_auxiliary(plain: list[str], place: int) -> bool:
-    """Be and modals always; have before a participle, do before a bare verb."""
+    """Whether the word is an auxiliary: be, modals, have before a participle, do before a verb."""
     word = plain[place]
     ahead = [other for other in plain[place + 1 : place + 5] if not _is_adverb(other)]
     if word in ("have", *_HAVE):
@@ -221,7 +223,7 @@ def _is_participle(word: str) -> bool:
 
 
 def _denied_verb(plain: list[str], place: int) -> str | None:
-    """`did not go` for a `went` that looks finite where it stands; nothing for other words."""
+    """Return `did not go` for a `went` that looks finite in its place; None for other words."""
     word, before = plain[place], plain[place - 1] if place else ""
     if before in _BEFORE_NOUNS or _is_adverb(word):
         return None

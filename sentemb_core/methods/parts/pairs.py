@@ -1,4 +1,4 @@
-"""A table of positive pairs, and what self-annotation hands to it."""
+"""Pair sources: from documents to positive pairs."""
 
 import logging
 from collections.abc import Callable
@@ -13,10 +13,10 @@ from sentemb_core.errors import EmptyPairsError, RecipeError
 
 @dataclass(frozen=True)
 class PairTable:
-    """Unordered positive pairs of sentence indices; both ends lie in one document.
+    """Unordered positive pairs of sentence indices; both sentences belong to one document.
 
-    A method whose second text is derived from the first (dropout, inverse cloze) has i = j. Where
-    documents are copies of one, `document` names the one of each pair.
+    If the second text is derived from the first (dropout, inverse cloze), i = j. If documents are
+    copies of one document, `document` names the original of each pair.
     """
 
     i: Int64[np.ndarray, " pairs"]
@@ -29,9 +29,9 @@ class PairTable:
 
 @dataclass(frozen=True)
 class Annotation:
-    """What an encoder found in the corpus: pairs (mutual, Eq. 4) and the clusters behind them.
+    """The annotation of a corpus: pairs (mutual, Eq. 4) and their clusters.
 
-    `labels` count from 0 within each document. Pair batches read i and j, cluster batches labels.
+    `labels` count from 0 in each document. Pair batches use i and j, cluster batches use labels.
     """
 
     i: Int64[np.ndarray, " pairs"]
@@ -40,13 +40,13 @@ class Annotation:
 
 
 PairSource = Callable[[Documents, Annotation | None], PairTable]
-"""Held-out documents never yield a pair."""
+"""(corpus, annotation) -> pairs; held-out documents give none"""
 
 
 log = logging.getLogger(__name__)
 
 LEAST_SHARE = 0.02
-"""Share of the documents that must give pairs: where fewer do, corpus or splitter is amiss."""
+"""Minimum share of documents with pairs; below it, corpus or splitter is probably wrong."""
 
 
 def identity(corpus: Documents, _: Annotation | None = None) -> PairTable:
@@ -55,40 +55,40 @@ def identity(corpus: Documents, _: Annotation | None = None) -> PairTable:
 
 
 def cloze_queries(corpus: Documents, _: Annotation | None = None) -> PairTable:
-    """Every sentence that has a rest of its document to be found by (ICT)."""
+    """Every sentence of a document with at least two sentences (ICT)."""
     company = np.diff(corpus.offsets)[corpus.document_of] >= 2
     return _with_itself(np.flatnonzero(_trainable(corpus) & company))
 
 
 def with_past(corpus: Documents, _: Annotation | None = None) -> PairTable:
-    """Every sentence that something precedes in its document (CPC)."""
+    """Every sentence with a preceding sentence in its document (CPC)."""
     later = np.arange(len(corpus.document_of)) > corpus.offsets[corpus.document_of]
     return _with_itself(np.flatnonzero(_trainable(corpus) & later))
 
 
 def whole_documents(corpus: Documents, _: Annotation | None = None) -> PairTable:
-    """Every document once; its first sentence stands for it (HiCL, hicl)."""
+    """Every document once, represented by its first sentence (HiCL)."""
     return _with_itself(corpus.offsets[:-1][~corpus.held_out & (np.diff(corpus.offsets) > 0)])
 
 
 def labelled_documents(corpus: Documents, _: Annotation | None = None) -> PairTable:
-    """Every label once, as in `whole_documents`: the labels of one document are its copies."""
+    """Every label once, as in `whole_documents`; the labels of one document are its copies."""
     table = whole_documents(corpus)
     return replace(table, document=corpus.original_of[corpus.document_of[table.i]])
 
 
 def content_tokens(corpus: Documents, *, special_tokens: bool) -> Int64[np.ndarray, " documents"]:
-    """Of every document, without the special tokens at the ends of its sentences."""
+    """Return the tokens of every document, without special tokens of its sentences."""
     ends = np.cumsum(np.append(0, corpus.uncut_lengths - 2 * special_tokens))
     return np.diff(ends[corpus.offsets])
 
 
 def long_documents(least_tokens: int, *, special_tokens: bool) -> PairSource:
-    """Every document with room for the spans of DeCLUTR; its first sentence stands for it.
+    """Every document that is long enough for DeCLUTR's spans, represented by its first sentence.
 
     Args:
-        least_tokens: Content tokens of a document (declutr: 2 A longest).
-        special_tokens: Every sentence begins and ends with one, which is no content.
+        least_tokens: Minimum content tokens of a document (declutr: 2 A longest).
+        special_tokens: Whether sentences start and end with a special token.
     """
 
     def pairs(corpus: Documents, annotation: Annotation | None = None) -> PairTable:
@@ -136,17 +136,17 @@ def neighbours(window: int) -> PairSource:
 
 
 def cluster_pairs(corpus: Documents, annotation: Annotation | None) -> PairTable:
-    """The pairs that the last encoder annotated (mutual, Eq. 4)."""
+    """The annotated pairs (mutual, Eq. 4)."""
     found = require_annotation(annotation)
     kept = _trainable(corpus)[found.i]
     return PairTable(found.i[kept], found.j[kept])
 
 
 def require_annotation(annotation: Annotation | None) -> Annotation:
-    """The annotation that infocse_idc learns from.
+    """Return the annotation that infocse_idc trains on.
 
     Raises:
-        RecipeError: there is none.
+        RecipeError: there is no annotation.
     """
     if annotation is None:
         raise RecipeError(

@@ -1,6 +1,6 @@
-"""The head of a Condenser stage as a file beside the encoder that it was trained with.
+"""The head of a Condenser stage, stored beside its encoder.
 
-It is that stage's product as much as the encoder: infocse_aux, diffcse and rtd_mlm begin with both.
+infocse_aux, diffcse and rtd_mlm start from both.
 """
 
 import json
@@ -18,21 +18,21 @@ from sentemb_core.errors import BadDataError
 
 
 class HeadShape(NamedTuple):
-    """Of a head: its own layers, and the layer of the encoder whose tokens it sees."""
+    """The number of layers of a head, and the encoder layer whose states it takes."""
 
     layers: int
     below: int
 
 
 def write_head(weights: Mapping[str, Tensor], shape: HeadShape, folder: Path) -> None:
-    """A `MaskFiller`'s weights into an encoder's folder; equal weights give equal bytes."""
+    """Write a `MaskFiller`'s weights into an encoder's folder; equal weights give equal bytes."""
     tensors = {name: weight.detach().cpu().contiguous() for name, weight in weights.items()}
     told = {"condenser": json.dumps(shape._asdict())}  # of two entries the order would be random
     (folder / HEAD_FILE).write_bytes(save(tensors, metadata=told))
 
 
 def head_in(folder: Path) -> dict[str, Tensor] | None:
-    """The head beside an encoder, if there is one.
+    """Return the head beside an encoder, if there is one.
 
     Raises:
         BadDataError: its file is damaged.
@@ -47,10 +47,10 @@ def head_in(folder: Path) -> dict[str, Tensor] | None:
 
 
 def head_shape(folder: Path) -> HeadShape | None:
-    """What the file of a head says of itself; none: nothing, as one that others wrote.
+    """Return the shape in a head's file; None if the file states none or does not exist.
 
     Raises:
-        BadDataError: it is damaged.
+        BadDataError: the file is damaged.
     """
     path = folder / HEAD_FILE
     try:
@@ -67,7 +67,7 @@ def head_shape(folder: Path) -> HeadShape | None:
 
 
 def carry_head(source: Path, target: Path) -> None:
-    """Copy the head, if there is one, to where the same encoder was written again."""
+    """Copy the head, if there is one, to another folder of the same encoder."""
     if (source / HEAD_FILE).is_file():
         shutil.copyfile(source / HEAD_FILE, target / HEAD_FILE)
 

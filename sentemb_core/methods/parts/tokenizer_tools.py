@@ -1,4 +1,4 @@
-"""What recipes ask of a tokenizer: masks, prompts, texts back from tokens."""
+"""Tokenizer tools of the methods: masks, prompts, and texts decoded from tokens."""
 
 import unicodedata
 from collections.abc import Callable, Sequence
@@ -16,20 +16,20 @@ from sentemb_core.methods.listing import static_refused
 from sentemb_core.methods.parts.masking import Masking
 
 CONTINUES = "##"
-"""How WordPiece (BERT) marks all pieces of a word but the first."""
+"""WordPiece's (BERT's) prefix of all pieces of a word except the first."""
 
 WORD_BEGINS = "\u2581"
-"""SentencePiece's and our own marker; ours stands before punctuation, too."""
+"""Word-start marker of SentencePiece and our vocabularies; ours also precedes punctuation."""
 
 SPACE_BYTE = "\u0120"
-"""Byte-level BPE's letter for a space of the text."""
+"""The letter that byte-level BPE uses for a space."""
 
 WITHOUT_MLM = "leave the masked-language term out (--set training.method.mlm=0)"
-"""The way out where a method could do without."""
+"""Advice in errors of methods that can do without masked language modelling."""
 
 
 def require_transformer(encoder: Encoder, method: str) -> None:
-    """That the encoder has layers and dropout to work with.
+    """Check that the encoder has layers and dropout.
 
     Raises:
         RecipeError: it is a static table.
@@ -39,10 +39,10 @@ def require_transformer(encoder: Encoder, method: str) -> None:
 
 
 def require_embedding_layer(encoder: Encoder, method: str) -> None:
-    """That the transformer has a layer of embeddings, with positions, to disturb or to freeze.
+    """Check that the transformer has an embedding layer that can be perturbed or frozen.
 
     Raises:
-        RecipeError: it has none, as T5, whose positions lie in the attention.
+        RecipeError: it has none, as T5.
     """
     require_transformer(encoder, method)
     if not isinstance(getattr(encoder.backbone, "embeddings", None), nn.Module):
@@ -54,10 +54,10 @@ def require_embedding_layer(encoder: Encoder, method: str) -> None:
 
 
 def require_positions(encoder: Encoder, method: str) -> None:
-    """That the layer of embeddings adds positions, which tell the order of what it hands on.
+    """Check that the embedding layer adds positions.
 
     Raises:
-        RecipeError: they lie in the attention, as DeBERTa's and ModernBERT's.
+        RecipeError: positions are in the attention, as in DeBERTa and ModernBERT.
     """
     added = getattr(encoder.backbone.config, "position_biased_input", True)
     if encoder.positions is None or not added:
@@ -65,10 +65,11 @@ def require_positions(encoder: Encoder, method: str) -> None:
 
 
 def require_movable_positions(encoder: Encoder, method: str) -> None:
-    """That position ids alone tell the order of a text: whoever permutes them makes another one.
+    """Check that position ids alone determine the order of a text.
 
     Raises:
-        RecipeError: the attention knows it, too, as DeBERTa's and MPNet's, or nobody asks for ids.
+        RecipeError: the attention also knows the order, as in DeBERTa and MPNet, or the encoder
+            takes no position ids.
     """
     config = encoder.backbone.config
     told = getattr(config, "position_biased_input", True) and not (
@@ -88,7 +89,7 @@ def _without_positions(encoder: Encoder, method: str, which: str) -> RecipeError
 
 
 def mask_id(encoder: Encoder) -> int:
-    """Of the token that hides another.
+    """Return the id of the mask token.
 
     Raises:
         RecipeError: the vocabulary has none.
@@ -104,7 +105,7 @@ def mask_id(encoder: Encoder) -> int:
 
 
 def masking(encoder: Encoder, rate: float) -> Masking:
-    """BERT's noise in this vocabulary."""
+    """Return BERT's masking for this vocabulary."""
     added = encoder.tokenizer.get_added_tokens_decoder()
     special = {number for number, token in added.items() if token.special}
     return Masking(
@@ -116,7 +117,7 @@ def masking(encoder: Encoder, rate: float) -> Masking:
 
 
 def vocabulary(encoder: Encoder) -> list[str]:
-    """Pieces by their ids; an id that the vocabulary passes over has an empty one."""
+    """Return the pieces by id; an unused id has an empty piece."""
     found = encoder.tokenizer.get_vocab()
     pieces = [""] * (max(found.values(), default=-1) + 1)
     for piece, number in found.items():
@@ -125,10 +126,10 @@ def vocabulary(encoder: Encoder) -> list[str]:
 
 
 def begins_word(encoder: Encoder) -> Bool[np.ndarray, " vocabulary"]:
-    """For every token id whether a word begins with it, by the mark that most pieces carry.
+    """Return for every token id whether it starts a word, by the most frequent marker.
 
-    WordPiece marks what continues a word; SentencePiece and byte-level BPE mark what begins one.
-    In a vocabulary without marks every token is a word.
+    WordPiece marks continuations; SentencePiece and byte-level BPE mark word starts. In a
+    vocabulary without markers every token is a word.
     """
     pieces = vocabulary(encoder)
     mark = usual_mark(pieces)
@@ -137,12 +138,12 @@ def begins_word(encoder: Encoder) -> Bool[np.ndarray, " vocabulary"]:
 
 
 def ids_of(encoder: Encoder, words: str) -> list[int]:
-    """Token ids of a prompt's part, without special tokens."""
+    """Return the token ids of a part of a prompt, without special tokens."""
     return encoder.tokenizer.encode(words, add_special_tokens=False).ids
 
 
 def texts_of(encoder: Encoder) -> Callable[[list[Tokens]], list[str]]:
-    """From token ids back to words: all that stands between the special tokens, [UNK] as well."""
+    """Return a function from token ids to the words between the special tokens."""
     tokenizer, edge = encoder.tokenizer, int(encoder.framed)
 
     def texts(rows: list[Tokens]) -> list[str]:
@@ -153,7 +154,7 @@ def texts_of(encoder: Encoder) -> Callable[[list[Tokens]], list[str]]:
 
 
 def tokens_of(encoder: Encoder) -> Callable[[list[str]], list[Tokens]]:
-    """From words to token ids as the corpus has them, however many they are."""
+    """Return a function from words to token ids, as in the corpus, without truncation."""
     uncut = Tokenizer.from_str(encoder.tokenizer.to_str())
     uncut.no_truncation()
 
@@ -171,10 +172,10 @@ def _spaced(text: str) -> str:
 
 
 def spelt(vocabulary: Sequence[str]) -> list[str]:
-    """Each token as it stands in a text: behind a space where it begins a word.
+    """Return each token as it appears in a text: after a space if it starts a word.
 
-    Knows WordPiece (`##ing`) and the space markers of byte-level BPE and SentencePiece. Where the
-    vocabulary cannot tell, punctuation follows its word directly.
+    It handles WordPiece (`##ing`) and the space markers of byte-level BPE and SentencePiece. If the
+    vocabulary does not say, punctuation follows its word directly.
     """
     if usual_mark(vocabulary) == CONTINUES:
         vocabulary = [
@@ -185,9 +186,9 @@ def spelt(vocabulary: Sequence[str]) -> list[str]:
 
 
 def usual_mark(vocabulary: Sequence[str]) -> str:
-    """The mark of words that most pieces carry: a few of RoBERTa's begin with WordPiece's, too.
+    """Return the marker that most pieces carry (some of RoBERTa's pieces also start with `##`).
 
-    WordPiece's own where no piece has any: then every token is a word.
+    Without any marker it is WordPiece's: every token is a word then.
     """
     marks = (CONTINUES, WORD_BEGINS, SPACE_BYTE)
     return max(marks, key=lambda mark: sum(piece.startswith(mark) for piece in vocabulary))

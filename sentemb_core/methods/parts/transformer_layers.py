@@ -1,4 +1,4 @@
-"""The transformer inside an encoder, for networks that sit on it: its layers, embeddings, masks."""
+"""Layers, embeddings and masks of an encoder's transformer, for networks on top of it."""
 
 from typing import TYPE_CHECKING, Any, cast
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 WITHOUT_THEM = "take a method without them"
-"""The way out of a network that does not fit an encoder, beside another encoder."""
+"""Advice, beside another encoder, if a network does not fit an encoder."""
 
 
 def layers_of(encoder: Encoder, otherwise: str = WITHOUT_THEM) -> nn.ModuleList:
-    """The layers of a BERT-like encoder, lowest first.
+    """Return the layers of a BERT-like encoder, lowest first.
 
     Raises:
-        RecipeError: It is a static table, or built in another way; `otherwise` ends the sentence.
+        RecipeError: it is a static table or has another structure; `otherwise` ends the message.
     """
     stack = getattr(getattr(encoder.backbone, "encoder", None), "layer", None)
     if not isinstance(stack, nn.ModuleList):
@@ -35,10 +35,10 @@ def layers_of(encoder: Encoder, otherwise: str = WITHOUT_THEM) -> nn.ModuleList:
 
 
 def skip_layer(encoder: Encoder, asked: int | None = None) -> int:
-    """How many layers lie below the states that a Condenser head sees: as asked, or half of them.
+    """Return the number of layers below the states that a Condenser head takes; default: half.
 
     Raises:
-        RecipeError: There is no layer below, or none above them.
+        RecipeError: there is no layer below, or none above.
     """
     depth = len(layers_of(encoder))
     layer = depth // 2 if asked is None else asked
@@ -53,13 +53,13 @@ def skip_layer(encoder: Encoder, asked: int | None = None) -> int:
 
 
 def require_table(encoder: Encoder, otherwise: str = WITHOUT_THEM) -> None:
-    """That networks can stand on the encoder's layers, and tell tokens by its table.
+    """Check that networks fit on the encoder's layers and can predict tokens with its table.
 
-    Recipes ask it, so that it is told before a run; the networks themselves are made much later.
+    Recipes call it before a run, because the networks are made much later.
 
     Raises:
-        RecipeError: It is not BERT-like, or its token table has another width than its states;
-            `otherwise` ends the sentence.
+        RecipeError: the encoder is not BERT-like, or its token table has another width than its
+            states; `otherwise` ends the message.
     """
     layers_of(encoder, otherwise)
     width, states = token_table(encoder).shape[1], cast(Any, encoder.backbone).config.hidden_size
@@ -73,10 +73,10 @@ def require_table(encoder: Encoder, otherwise: str = WITHOUT_THEM) -> None:
 
 
 def shape_of(encoder: Encoder) -> "BertConfig":
-    """Of a new BERT layer on top of this encoder: its width, heads, dropout and vocabulary.
+    """Return width, heads, dropout and vocabulary of a new BERT layer on this encoder.
 
     Raises:
-        RecipeError: As `require_table`.
+        RecipeError: as `require_table`.
     """
     from transformers import BertConfig
 
@@ -96,7 +96,7 @@ def shape_of(encoder: Encoder) -> "BertConfig":
 
 
 def new_layers(encoder: Encoder, count: int) -> nn.ModuleList:
-    """Layers [rows, time, dim] to the same, for states of this encoder."""
+    """Return new layers, [rows, time, dim] to the same, for states of this encoder."""
     from transformers.models.bert.modeling_bert import BertLayer
 
     shape = shape_of(encoder)
@@ -104,19 +104,19 @@ def new_layers(encoder: Encoder, count: int) -> nn.ModuleList:
 
 
 def embedded(encoder: Encoder, ids: Int[Tensor, "rows time"]) -> Float[Tensor, "rows time dim"]:
-    """What the embedding layer hands to the layers: words, positions, layer norm, dropout."""
+    """Return the output of the embedding layer: words, positions, layer norm, dropout."""
     return cast(Any, encoder.backbone).embeddings(input_ids=ids)
 
 
 def token_table(encoder: Encoder) -> Float[Tensor, "vocabulary dim"]:
-    """The encoder's token embeddings: the output layer of every head that is tied to it."""
+    """Return the encoder's token embeddings: the output layer of every tied head."""
     return cast(Any, encoder.backbone).get_input_embeddings().weight
 
 
 def entrance(encoder: Encoder) -> nn.Module:
-    """[rows, dim] to [rows, hidden]: sentence vectors as wide as the states they join.
+    """Return a map [rows, dim] to [rows, hidden], so that vectors are as wide as states.
 
-    Where an encoder's Dense layers change the width it is a new layer, else nothing.
+    It is a new layer if Dense layers of the encoder change the width, else the identity.
     """
     if encoder.dim == encoder.hidden_dim:
         return nn.Identity()
@@ -128,25 +128,25 @@ def entrance(encoder: Encoder) -> nn.Module:
 def with_first(
     vectors: Float[Tensor, "rows dim"], states: Float[Tensor, "rows time dim"]
 ) -> Float[Tensor, "rows time dim"]:
-    """The states with `vectors` in the place of the first token."""
+    """Return the states with `vectors` in place of the first token."""
     return torch.cat([vectors.to(states.dtype).unsqueeze(1), states[:, 1:]], dim=1)
 
 
 def blind_to_padding(
     mask: Int[Tensor, "rows time"], like: Float[Tensor, "rows time dim"]
 ) -> Float[Tensor, "rows 1 1 time"]:
-    """What is added to attention scores so that nobody looks at padding."""
+    """Return the attention bias that hides padding."""
     return _added(mask[:, None, None, :].bool(), like)
 
 
 def blind_to_the_future(like: Float[Tensor, "rows time dim"]) -> Float[Tensor, "1 1 time time"]:
-    """What is added to attention scores so that a token sees itself and what precedes it."""
+    """Return the attention bias that shows each token itself and its predecessors only."""
     time = like.shape[1]
     seen = torch.ones(time, time, dtype=torch.bool, device=like.device).tril()
     return _added(seen[None, None], like)
 
 
 def _added(seen: Tensor, like: Tensor) -> Tensor:
-    """A mask to add to scores: all attentions of transformers take it, not all a boolean one."""
+    """Return a boolean mask as an additive one, which all attentions of transformers accept."""
     nothing = torch.zeros(seen.shape, dtype=like.dtype, device=like.device)
     return nothing.masked_fill(~seen, torch.finfo(like.dtype).min)

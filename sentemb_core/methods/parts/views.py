@@ -1,4 +1,4 @@
-"""What one training step sees: named views, and who is right or wrong for whom."""
+"""Views and batches: the token sequences of a training step, and which rows are positives."""
 
 import hashlib
 from collections.abc import Callable, Mapping
@@ -10,27 +10,27 @@ from jaxtyping import Bool, Float64, Int, Int64, Shaped
 from sentemb_core.documents import Documents, Tokens
 
 IGNORED = -100
-"""A target that nobody must predict (torch's `ignore_index`)."""
+"""A target without a loss (torch's `ignore_index`)."""
 
 
 @dataclass(frozen=True)
 class View:
-    """Token sequences under one name. Rows of two views with one `group` are positives.
+    """Token sequences under one name. Rows of two views with the same `group` are positives.
 
     Attributes:
-        tokens: What the encoder reads.
-        document: Whose documents the rows come from.
-        group: Who belongs together.
-        text: Hash of the sentence a row was made from, so that two perturbed forms of one
-            sentence still count as duplicates.
-        wording: Hash of what a row itself says, where that is another text than `text`: a slice of
-            it, its context. None: `text` is.
-        owner: Rows of one owner are parts of one sequence (segments of a text, positives of one
-            anchor); owners count from 0 in the order of the draw's rows. None: each its own.
-        weight: Of a row within its owner; an owner's weights add up to 1.
-        frame: Tokens at both ends of each row that are no content: special tokens, a prompt.
-        inputs: What an auxiliary network reads in place of `tokens`.
-        targets: Token ids that a network must predict, `IGNORED` where none.
+        tokens: Token ids that the encoder reads.
+        document: Document of each row.
+        group: Group of each row.
+        text: Hash of the sentence behind a row, so that two perturbed forms of one sentence count
+            as duplicates.
+        wording: Hash of the row's own text, if it differs from `text`: a slice of it, its context.
+            None: `text`.
+        owner: Rows of one owner are parts of one sequence (segments of a text, positives of an
+            anchor); owners count from 0 in the order of the draw. None: each row is its own.
+        weight: Weight of a row in its owner; the weights of an owner add up to 1.
+        frame: Number of non-content tokens at both ends of each row: special tokens, a prompt.
+        inputs: Token ids for an auxiliary network in place of `tokens`.
+        targets: Token ids to predict, `IGNORED` elsewhere.
     """
 
     tokens: list[Tokens]
@@ -50,23 +50,23 @@ class View:
 
 @dataclass(frozen=True)
 class Batch:
-    """The views of one step, and how many positive pairs they hold."""
+    """The views of one step, and their number of positive pairs."""
 
     views: Mapping[str, View]
     pairs: int
 
     @property
     def texts(self) -> int:
-        """Rows that an encoder reads."""
+        """Return the number of rows that an encoder reads."""
         return sum(len(view.tokens) for view in self.views.values())
 
 
 @dataclass(frozen=True)
 class Draw:
-    """Sentences that a sampler chose: row r pairs `first[r]` with `second[r]` under `group[r]`.
+    """The sentences of a step: row r pairs `first[r]` with `second[r]` under `group[r]`.
 
-    Pair batches give every pair its own group; in cluster batches a group is a cluster, and
-    first and second are the same sentences.
+    In pair batches every pair has its own group. In cluster batches a group is a cluster, and first
+    and second are the same sentences.
     """
 
     first: Int64[np.ndarray, " rows"]
@@ -78,9 +78,9 @@ ViewMaker = Callable[[Documents, Draw, np.random.Generator], View]
 
 
 def owners(view: View) -> View:
-    """A row for every owner of `view`, with nothing to read: its vector is a sum of theirs.
+    """Return one row for every owner of `view`: its vector is the sum of their vectors.
 
-    So is its wording.
+    Its wording is a sum, too.
     """
     assert view.owner is not None, "a view that is added up names its owners"
     first = np.unique(view.owner, return_index=True)[1]
@@ -89,7 +89,7 @@ def owners(view: View) -> View:
 
 
 def positives(anchors: View, candidates: View) -> Bool[np.ndarray, "n m"]:
-    """Rows of one group; a row of a view is no positive of itself."""
+    """Return the mask of rows of one group; a row of a view is not its own positive."""
     same = anchors.group[:, None] == candidates.group
     if anchors is candidates:
         np.fill_diagonal(same, val=False)
@@ -103,10 +103,10 @@ def negatives(
     *,
     within_document: bool = False,
 ) -> Bool[np.ndarray, "n m"]:
-    """Rows of other documents (mutual, section 3.1) with another text and another wording.
+    """Return the mask of rows of other documents and texts (mutual, section 3.1).
 
-    Blocked for an anchor: its own document (unless `within_document`), a duplicate of itself, a
-    duplicate of any of its positives.
+    Not negatives of an anchor: its own document (unless `within_document`), its duplicates, and
+    duplicates of its positives.
     """
     others = ~_duplicates(anchors.text, candidates.text, positive)
     if anchors.wording is not None or candidates.wording is not None:
@@ -125,7 +125,7 @@ def _duplicates(
     candidates: Int64[np.ndarray, " m"],
     positive: Bool[np.ndarray, "n m"],
 ) -> Bool[np.ndarray, "n m"]:
-    """Which candidates have the hash of an anchor, or of any of its positives."""
+    """Return which candidates share the hash of an anchor or of one of its positives."""
     n = len(anchors)
     texts = np.unique(np.concatenate([anchors, candidates]), return_inverse=True)[1]
     right = np.zeros((n, texts.max(initial=-1) + 1), dtype=bool)
@@ -137,13 +137,13 @@ def _duplicates(
 
 @dataclass(frozen=True)
 class Content:
-    """All tokens of all rows, one after the other.
+    """All tokens of all rows, concatenated.
 
     Attributes:
         ids: The tokens.
-        row: Whose they are.
-        inner: Whether they are content: neither special tokens nor a prompt.
-        lengths: Tokens of every row.
+        row: The row of each token.
+        inner: Whether a token is content: neither special token nor prompt.
+        lengths: Number of tokens of every row.
     """
 
     ids: Int64[np.ndarray, " tokens"]
@@ -153,12 +153,12 @@ class Content:
 
     @property
     def counts(self) -> Int64[np.ndarray, " rows"]:
-        """Content tokens of every row."""
+        """Return the number of content tokens of every row."""
         return np.bincount(self.row[self.inner], minlength=len(self.lengths))
 
 
 def content_of(rows: list[Tokens], frame: tuple[int, int] = (0, 0)) -> Content:
-    """The rows flat; `frame` tokens at both ends of each are no content."""
+    """Return the concatenated rows; `frame` tokens at both ends of each are not content."""
     lengths = np.fromiter(map(len, rows), np.int64, len(rows))
     ends = np.cumsum(lengths)
     row = np.repeat(np.arange(len(rows)), lengths)
@@ -169,18 +169,18 @@ def content_of(rows: list[Tokens], frame: tuple[int, int] = (0, 0)) -> Content:
 
 
 def frame_of(view: View, *, special_tokens: bool) -> tuple[int, int]:
-    """Tokens at both ends that are no content: what the view states, else its special tokens."""
+    """Return the non-content tokens at both ends: the view's own frame, else its special tokens."""
     return view.frame if any(view.frame) else (int(special_tokens), int(special_tokens))
 
 
 def rows_of(ids: Int64[np.ndarray, " tokens"], lengths: Int64[np.ndarray, " rows"]) -> list[Tokens]:
-    """The inverse of `content_of`, for rows of these lengths."""
+    """Return rows of these lengths: the inverse of `content_of`."""
     ends = np.cumsum(lengths).tolist()
     return [ids[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 
 
 def ranks(group: Int64[np.ndarray, " n"], key: Shaped[np.ndarray, " n"]) -> Int64[np.ndarray, " n"]:
-    """Rank of every element by `key` within its group, counted from 0."""
+    """Return the rank of every element by `key` in its group, from 0."""
     order = np.lexsort((key, group))
     ordered = group[order]
     found = np.empty(len(group), dtype=np.int64)
@@ -204,7 +204,7 @@ def view_of(
     group: Int64[np.ndarray, " rows"],
     tokens: list[Tokens] | None = None,
 ) -> View:
-    """A view made from these sentences; `tokens` replaces their own."""
+    """Return a view of these sentences; `tokens` replaces their own tokens."""
     return View(
         tokens=corpus.tokens(sentences) if tokens is None else tokens,
         document=corpus.document_of[sentences],
@@ -214,22 +214,22 @@ def view_of(
 
 
 def extents(corpus: Documents, documents: Int64[np.ndarray, " rows"]) -> list[tuple[int, int]]:
-    """First sentence of each document, and the first one behind it."""
+    """Return the first sentence of each document, and the first sentence after it."""
     begins, ends = corpus.offsets[documents], corpus.offsets[documents + 1]
     return list(zip(begins.tolist(), ends.tolist(), strict=True))
 
 
 def sentences_of(corpus: Documents, rows: list[Int64[np.ndarray, " _"]]) -> list[list[Tokens]]:
-    """The whole sentences that each row names; the corpus is asked once."""
+    """Return the untruncated sentences of each row, with one query to the corpus."""
     sentences = corpus.uncut_tokens(np.concatenate(rows))
     ends = np.cumsum([len(row) for row in rows]).tolist()
     return [sentences[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 
 
 def joined(sentences: list[Tokens], kept: slice, *, special_tokens: bool) -> Tokens:
-    """One text of several sentences, cut to the tokens `kept` of its content.
+    """Return several sentences as one text, cut to the content tokens `kept`.
 
-    Where every sentence begins and ends with a special token, the text keeps one of each.
+    If sentences start and end with a special token, the text keeps one at each end.
     """
     if not special_tokens:
         return np.concatenate(sentences)[kept]
@@ -238,18 +238,18 @@ def joined(sentences: list[Tokens], kept: slice, *, special_tokens: bool) -> Tok
 
 
 def text_hashes(rows: list[Tokens]) -> Int64[np.ndarray, " rows"]:
-    """Equal for equal texts; the corpus's own hashes of sentences are others."""
+    """Return hashes that are equal for equal rows; the corpus's hashes differ from them."""
     digests = b"".join(hashlib.blake2b(row.tobytes(), digest_size=8).digest() for row in rows)
     return np.frombuffer(digests, dtype="<i8").astype(np.int64, copy=False)
 
 
 def alone(corpus: Documents, draw: Draw, rng: np.random.Generator) -> View:
-    """The first sentence by itself; its wording is that of a joined text of just this sentence."""
+    """The first sentence; its wording equals that of a joined text of this sentence."""
     wording = text_hashes(corpus.uncut_tokens(draw.first))
     return replace(first(corpus, draw, rng), wording=wording)
 
 
 def enough(lengths: Int[np.ndarray, " sentences"], budget: int) -> int:
-    """How many of these sentences, from the first on, fill the budget; all if they do not."""
+    """Return how many of the first sentences fill the budget; all if they do not."""
     full = np.cumsum(lengths) >= budget
     return int(full.argmax()) + 1 if full.any() else len(lengths)
