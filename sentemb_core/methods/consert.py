@@ -11,7 +11,13 @@ from sentemb_core.encoder.backbones import first_position
 from sentemb_core.encoder.encoder import Encoder, Reading
 from sentemb_core.errors import RecipeError
 from sentemb_core.methods.parts.info_nce import all_pairs
-from sentemb_core.methods.parts.method import FullBatchForward, Learner, LossOfRows, Method, Reader
+from sentemb_core.methods.parts.method import (
+    ForwardPass,
+    FullBatchForward,
+    Learner,
+    LossOfRows,
+    Method,
+)
 from sentemb_core.methods.parts.pairs import identity
 from sentemb_core.methods.parts.tokenizer_tools import (
     require_embedding_layer,
@@ -36,7 +42,7 @@ def consert(settings: ConSERT, encoder: Encoder) -> Method:
         name="consert",
         pairs=identity,
         views={"anchor": first, "positive": first},
-        readers={
+        forward_passes={
             "anchor": augmented(settings.first, settings),
             "positive": augmented(settings.second, settings),
         },
@@ -59,7 +65,7 @@ def require_two_adversaries(settings: ConSERT, encoder: Encoder) -> None:
     require_dropout(encoder, "consert")
 
 
-def augmented(names: tuple[Augmentation, ...], settings: ConSERT) -> Reader | FullBatchForward:
+def augmented(names: tuple[Augmentation, ...], settings: ConSERT) -> ForwardPass | FullBatchForward:
     """Return a forward pass with these perturbations, one after the other.
 
     Raises:
@@ -82,7 +88,7 @@ StateEdit = Callable[
 """(states, mask) -> states for the layers"""
 
 
-def perturbed(*edits: StateEdit, shuffled: bool = False) -> Reader:
+def perturbed(*edits: StateEdit, shuffled: bool = False) -> ForwardPass:
     """Return a forward pass that edits the embedded tokens, one edit after the other.
 
     Args:
@@ -90,7 +96,7 @@ def perturbed(*edits: StateEdit, shuffled: bool = False) -> Reader:
         shuffled: Whether position ids are permuted among the real tokens of each row.
     """
 
-    def reader(learner: Learner, ids: Tensor, mask: Tensor | None, layers: bool) -> Reading:
+    def forward(learner: Learner, ids: Tensor, mask: Tensor | None, layers: bool) -> Reading:
         real = torch.ones_like(ids) if mask is None else mask
 
         def edited(states: Tensor) -> Tensor:
@@ -106,7 +112,7 @@ def perturbed(*edits: StateEdit, shuffled: bool = False) -> Reader:
             positions=_shuffled_positions(learner.encoder, real) if shuffled else None,
         )
 
-    return reader
+    return forward
 
 
 def token_cutoff(rate: float) -> StateEdit:
@@ -203,7 +209,7 @@ def adversarial(epsilon: float) -> FullBatchForward:
             "adversarial view"
         )
 
-    def reader(
+    def forward(
         learner: Learner, ids: Tensor, mask: Tensor | None, layers: bool, loss: LossOfRows
     ) -> Reading:
         gradient = _gradient(learner.encoder, ids, mask, loss)
@@ -214,7 +220,7 @@ def adversarial(epsilon: float) -> FullBatchForward:
 
         return learner.encoder.read(ids, mask, layers=layers, edit=moved)
 
-    return FullBatchForward(reader)
+    return FullBatchForward(forward)
 
 
 def _gradient(

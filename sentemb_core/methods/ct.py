@@ -18,7 +18,7 @@ def ct(settings: CT, encoder: Encoder) -> Method:
         name="ct",
         pairs=identity,
         views={"anchor": first, "other": first},
-        readers={"other": by_twin("twin")},
+        forward_passes={"other": by_twin("twin")},
         terms={"tension": (1.0, tension("anchor", "other", rivals=settings.negatives))},
         networks=lambda encoder: {"twin": twin(encoder)},
         dropout=False,

@@ -72,7 +72,7 @@ def esimcse(
         return method
     return method.joined(
         views={"key": text},
-        readers={"key": by_network("momentum")},
+        forward_passes={"key": by_network("momentum")},
         networks=lambda encoder: {
             "momentum": MomentumCopy(encoder, settings.momentum, settings.momentum_init),
             "queue": Queue(settings.queue, encoder.dim),

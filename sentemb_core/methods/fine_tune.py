@@ -26,7 +26,7 @@ def fine_tune(settings: FineTune, encoder: Encoder) -> Method:
         name="fine_tune",
         pairs=labelled_documents,
         views={"sentence": body(settings.sentences), "counterpart": counterpart},
-        readers={"sentence": compared},
+        forward_passes={"sentence": compared},
         aggregate={"document": "sentence"},
         terms={"contrast": (1.0, term)},
     )

@@ -149,7 +149,7 @@ def over_segments(base: Method) -> Method:
     return replace(
         base,
         views={segmented(view): maker for view, maker in base.views.items()},
-        readers={segmented(view): reader for view, reader in base.readers.items()},
+        forward_passes={segmented(view): forward for view, forward in base.forward_passes.items()},
         aggregate={view: segmented(view) for view in base.views},
         sample_terms={
             name: (weight, replace(term, view=segmented(term.view)))

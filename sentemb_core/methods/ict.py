@@ -55,7 +55,7 @@ def ict(settings: ICT, encoder: Encoder) -> Method:
         return replace(method, views={"anchor": alone, "positive": rest})
     around = surroundings(settings.removal, settings.context_tokens, special_tokens=special)
     return replace(
-        method.joined(views={"sentences": around}, readers={"sentences": compared}),
+        method.joined(views={"sentences": around}, forward_passes={"sentences": compared}),
         aggregate={"positive": "sentences"},
     )
 

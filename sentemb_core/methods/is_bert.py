@@ -24,7 +24,7 @@ def is_bert(_: ISBERT, encoder: Encoder) -> Method:
         name="is_bert",
         pairs=identity,
         views={"tokens": first},
-        readers={"tokens": token_features("cnn")},
+        forward_passes={"tokens": token_features("cnn")},
         terms={"information": (1.0, mutual_information("tokens"))},
         networks=lambda encoder: {"cnn": TokenCNN(encoder.hidden_dim)},
     )

@@ -19,7 +19,7 @@ from sentemb_core.encoder.encoder import Encoder, Reading
 from sentemb_core.encoder.pooling import mean_pool
 from sentemb_core.errors import RecipeError
 from sentemb_core.methods.parts.info_nce import all_pairs
-from sentemb_core.methods.parts.method import Learner, Method, Reader, plainly
+from sentemb_core.methods.parts.method import ForwardPass, Learner, Method, plainly
 from sentemb_core.methods.parts.pairs import identity
 from sentemb_core.methods.parts.tokenizer_tools import (
     mask_id,
@@ -37,7 +37,7 @@ def mirror_bert(settings: MirrorBERT, encoder: Encoder) -> Method:
     """NT-Xent over both views, with dropout or with dropped heads."""
     if settings.drophead:
         require_transformer(encoder, "mirror_bert")
-        projections_of(encoder)  # a plan refuses what no reader could silence
+        projections_of(encoder)  # a plan refuses what no forward could silence
     else:
         require_dropout(encoder, "mirror_bert")
     if settings.pooling == "mean_with_pads" and encoder.pooling != "mean":
@@ -55,21 +55,21 @@ def mirror_bert(settings: MirrorBERT, encoder: Encoder) -> Method:
         span=settings.span,
     )
     term = all_pairs("anchor", "positive", settings.temperature, encoder.similarity)
-    reader = read_by(settings)
+    forward = read_by(settings)
     return Method(
         name="mirror_bert",
         pairs=identity,
         views={"anchor": first, "positive": hidden},
-        readers={"anchor": reader, "positive": reader},
+        forward_passes={"anchor": forward, "positive": forward},
         terms={"contrast": (1.0, term)},
         dropout=not settings.drophead,
     )
 
 
-def read_by(settings: MirrorBERT) -> Reader:
+def read_by(settings: MirrorBERT) -> ForwardPass:
     """Return the forward pass: with dropped heads or not, with a mean over padding or not."""
-    reader = drophead(settings.drophead) if settings.drophead else plainly
-    return mean_with_pads(reader) if settings.pooling == "mean_with_pads" else reader
+    forward = drophead(settings.drophead) if settings.drophead else plainly
+    return mean_with_pads(forward) if settings.pooling == "mean_with_pads" else forward
 
 
 SHORTEST = 30
@@ -143,7 +143,7 @@ _PROJECTION = re.compile(r"\.(attention\.(output\.dense|attn\.o|out_lin|dense)|a
 """Projections after attention of BERT, RoBERTa, MPNet, DistilBERT, ALBERT and ModernBERT."""
 
 
-def drophead(rate: float) -> Reader:
+def drophead(rate: float) -> ForwardPass:
     """Return a forward pass that drops every head of every layer with probability `rate`, per row.
 
     As in the official code, the other heads of a row are scaled by heads / remaining. A row without
@@ -160,11 +160,11 @@ def drophead(rate: float) -> Reader:
             f"Some heads must remain; found drophead rate {rate}: take .2 as Mirror-BERT does"
         )
 
-    def reader(learner: Learner, ids: Tensor, mask: Tensor | None, layers: bool) -> Reading:
+    def forward(learner: Learner, ids: Tensor, mask: Tensor | None, layers: bool) -> Reading:
         with _silenced(learner.encoder, rate):
             return learner.encoder.read(ids, mask, layers=layers)
 
-    return reader
+    return forward
 
 
 @contextmanager
@@ -209,7 +209,7 @@ def without_heads(
     return (context.unflatten(2, (heads, -1)) * grown).flatten(2)
 
 
-def mean_with_pads(read: Reader = plainly) -> Reader:
+def mean_with_pads(read: ForwardPass = plainly) -> ForwardPass:
     """Return a forward pass with rows padded to `max_length` and a mean over all positions.
 
     Attention ignores padding, but the states of padding count. So a vector does not depend on the
@@ -219,11 +219,11 @@ def mean_with_pads(read: Reader = plainly) -> Reader:
         read: Forward pass of the padded rows.
     """
 
-    def reader(learner: Learner, ids: Tensor, mask: Tensor | None, layers: bool) -> Reading:
+    def forward(learner: Learner, ids: Tensor, mask: Tensor | None, layers: bool) -> Reading:
         encoder, behind = learner.encoder, learner.encoder.max_length - ids.shape[1]
         real = torch.ones_like(ids) if mask is None else mask
         padded = F.pad(ids, (0, behind), value=encoder.pad_id)
         seen = read(learner, padded, F.pad(real, (0, behind)), True)
         return Reading(encoder.finished(mean_pool(seen.layers[-1])), seen.layers if layers else ())
 
-    return reader
+    return forward

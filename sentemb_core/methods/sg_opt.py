@@ -50,7 +50,7 @@ def sg_opt(settings: SGOPT, encoder: Encoder) -> Method:
         name="sg_opt",
         pairs=identity,
         views={"anchor": first, "layers": first},
-        readers={"layers": all_layers("start")},
+        forward_passes={"layers": all_layers("start")},
         terms={
             "contrast": (1.0, layer_contrast("anchor", "layers", settings.temperature)),
             "distance": (settings.l2, distance_to_start()),

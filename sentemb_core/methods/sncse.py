@@ -15,7 +15,7 @@ from sentemb_core.encoder.encoder import Encoder, Reading
 from sentemb_core.errors import RecipeError
 from sentemb_core.methods.parts.heads import mlp
 from sentemb_core.methods.parts.info_nce import contrast
-from sentemb_core.methods.parts.method import CrossSampleTerm, Learner, Method, Reader
+from sentemb_core.methods.parts.method import CrossSampleTerm, ForwardPass, Learner, Method
 from sentemb_core.methods.parts.negation import Negate, negations
 from sentemb_core.methods.parts.pairs import identity
 from sentemb_core.methods.parts.tokenizer_tools import ids_of, mask_id, texts_of, tokens_of
@@ -75,7 +75,7 @@ def soft_negated(settings: SNCSE, encoder: Encoder, text: ViewMaker, negation: V
             "positive": within(settings.before_positive, text),
             "negation": within(settings.before_positive, negation),
         },
-        readers={"anchor": at_mask, "positive": at_mask, "negation": at_mask},
+        forward_passes={"anchor": at_mask, "positive": at_mask, "negation": at_mask},
         terms={
             "contrast": (
                 1.0,
@@ -189,7 +189,7 @@ def prompted(
     return view
 
 
-def at_token(token: int) -> Reader:
+def at_token(token: int) -> ForwardPass:
     """Return a forward pass that pools the last state of `token`: the mask (SNCSE).
 
     The state goes through the encoder's Dense layers, as pooled states do.
@@ -198,7 +198,7 @@ def at_token(token: int) -> Reader:
         RecipeError: a row does not contain the token.
     """
 
-    def reader(learner: Learner, ids: Tensor, mask: Tensor | None, layers: bool) -> Reading:
+    def forward(learner: Learner, ids: Tensor, mask: Tensor | None, layers: bool) -> Reading:
         found = ids == token
         if not bool(found.any(dim=1).all()):
             raise RecipeError(
@@ -212,7 +212,7 @@ def at_token(token: int) -> Reader:
         pooled = learner.encoder.finished(states.float())
         return Reading(pooled, read.layers if layers else ())
 
-    return reader
+    return forward
 
 
 def bidirectional_margin(

@@ -15,11 +15,11 @@ from sentemb_core.encoder.encoder import Reading
 from sentemb_core.encoder.packing import padded
 from sentemb_core.methods.parts.heads import on_views
 from sentemb_core.methods.parts.method import (
+    ForwardPass,
     FullBatchForward,
     Learner,
     LossOfRows,
     Method,
-    Reader,
     Rows,
     loss_of,
     plainly,
@@ -67,7 +67,7 @@ class Share:
         own_losses: Whether they have.
     """
 
-    reader: Reader | FullBatchForward
+    reader: ForwardPass | FullBatchForward
     views: Mapping[str, View]
     own_losses: bool
 
@@ -140,9 +140,9 @@ class GradientJob:
     def _shares(self, batch: Batch) -> Iterator[Share]:
         """Rows with losses of their own apart: they alone need the states of all layers."""
         with_losses = {term.view for _, term in self.method.sample_terms.values()}
-        together: dict[Reader | FullBatchForward, dict[str, View]] = {}
+        together: dict[ForwardPass | FullBatchForward, dict[str, View]] = {}
         for name in self.method.views:
-            reader = self.method.readers.get(name, plainly)
+            reader = self.method.forward_passes.get(name, plainly)
             if name in with_losses:
                 yield Share(reader, {name: batch.views[name]}, own_losses=True)
             else:
@@ -187,7 +187,7 @@ class GradientJob:
             elif loss is None:
                 reading = plainly(self.learner, ids, mask, layers)
             else:
-                reading = reader.reader(self.learner, ids, mask, layers, loss)
+                reading = reader.run(self.learner, ids, mask, layers, loss)
             own = None
             if part.share.own_losses and metrics is not None:
                 rows = self._rows(part, ids, mask, reading)

@@ -80,7 +80,7 @@ def everything(*, head=None) -> Method:
             "edits": (0.5, edit_detection("anchor")),
         },
         sample_terms={name: (0.1, SampleTerm("anchor", loss)) for name, loss in on_anchor.items()},
-        readers={"key": by_momentum},
+        forward_passes={"key": by_momentum},
         head=head,
         networks=networks,
         after_step=move_on,

@@ -555,7 +555,7 @@ def test_sncse_without_its_margin_is_simcse_inside_prompts():
         view: prompted(first, ids_of(encoder, before), behind, 18, special_tokens=True)
         for view, before in (("anchor", PROMPT["before"]), ("positive", PROMPT["before_positive"]))
     }
-    prompts = method.joined(views=inside, readers=dict.fromkeys(inside, at_mask))
+    prompts = method.joined(views=inside, forward_passes=dict.fromkeys(inside, at_mask))
     config = config_of("simcse", {})
     batch = sampler_of(config, prompts).batch(0)
     ours = batch_of("sncse", PROMPT)

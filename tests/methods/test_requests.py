@@ -336,7 +336,7 @@ def test_consert_perturbs_each_view_as_asked(names, reader, monkeypatch):
     for one, other in ((names, ()), ((), names)):
         method, _ = made("consert", first=one, second=other, **how)
         wanted = (reader if one == names else plain, reader if other == names else plain)
-        assert (method.readers["anchor"], method.readers["positive"]) == wanted
+        assert (method.forward_passes["anchor"], method.forward_passes["positive"]) == wanted
 
 
 @pytest.mark.parametrize("pooling", ["encoder", "mean_with_pads"])
@@ -346,7 +346,7 @@ def test_mirror_bert_silences_heads_in_both_views_in_place_of_dropout(pooling, m
     heads = Said("drophead", (0.3,))
     method, _ = made("mirror_bert", drophead=0.3, pooling=pooling)
     reader = {"encoder": heads, "mean_with_pads": Said("mean", (heads,))}[pooling]
-    assert method.readers == {"anchor": reader, "positive": reader}
+    assert method.forward_passes == {"anchor": reader, "positive": reader}
     assert not method.dropout
 
 

@@ -19,7 +19,7 @@ def among_themselves(pooled):
 def moved(subject, ids, mask, epsilon, *, loss=among_themselves, layers=False):
     """What the reader reads when the step has seeded it."""
     torch.manual_seed(0)
-    return adversarial(epsilon).reader(subject, ids, mask, layers, loss)
+    return adversarial(epsilon).run(subject, ids, mask, layers, loss)
 
 
 def noise(subject, ids, mask, epsilon):

@@ -43,7 +43,7 @@ EMPTY: Mapping[str, Any] = {}
 HeadState = Mapping[str, Tensor]
 """Weights of the head that a Condenser stage trained, by name."""
 
-Reader = Callable[
+ForwardPass = Callable[
     [Learner, Int[Tensor, "rows time"], Int[Tensor, "rows time"] | None, bool], Reading
 ]
 """(learner, ids, mask, whether layers are needed) -> output of the forward pass"""
@@ -65,7 +65,7 @@ class FullBatchForward:
         run: A `ForwardPass` with the loss as its last argument.
     """
 
-    reader: Callable[
+    run: Callable[
         [Learner, Int[Tensor, "rows time"], Int[Tensor, "rows time"] | None, bool, LossOfRows],
         Reading,
     ]
@@ -147,8 +147,8 @@ class Method:
     sample_terms: Mapping[str, tuple[float, SampleTerm]] = field(
         default_factory=dict[str, tuple[float, SampleTerm]]
     )
-    readers: Mapping[str, Reader | FullBatchForward] = field(
-        default_factory=dict[str, Reader | FullBatchForward]
+    forward_passes: Mapping[str, ForwardPass | FullBatchForward] = field(
+        default_factory=dict[str, ForwardPass | FullBatchForward]
     )
     aggregate: Mapping[str, str] = field(default_factory=dict[str, str])
     head: Callable[[int], nn.Module] | None = None
@@ -162,7 +162,9 @@ class Method:
     @property
     def reads_at_once(self) -> bool:
         """Whether a forward pass needs all its rows at once, so that chunks are impossible."""
-        return any(isinstance(reader, FullBatchForward) for reader in self.readers.values())
+        return any(
+            isinstance(forward, FullBatchForward) for forward in self.forward_passes.values()
+        )
 
     def joined(
         self,
@@ -171,7 +173,7 @@ class Method:
         views: Mapping[str, ViewMaker] = EMPTY,
         terms: Mapping[str, tuple[float, CrossSampleTerm]] = EMPTY,
         sample_terms: Mapping[str, tuple[float, SampleTerm]] = EMPTY,
-        readers: Mapping[str, Reader | FullBatchForward] = EMPTY,
+        forward_passes: Mapping[str, ForwardPass | FullBatchForward] = EMPTY,
         head: Callable[[int], nn.Module] | None = None,
         networks: Networks | None = None,
         after_step: AfterStep | None = None,
@@ -183,7 +185,7 @@ class Method:
             views={**self.views, **views},
             terms={**self.terms, **terms},
             sample_terms={**self.sample_terms, **sample_terms},
-            readers={**self.readers, **readers},
+            forward_passes={**self.forward_passes, **forward_passes},
             head=head or self.head,
             networks=together(self.networks, networks),
             after_step=after_step or self.after_step,
