@@ -30,6 +30,7 @@ from tasks.benchmark import (
     kept_encoder,
     placed,
     result_of,
+    score_fusion,
 )
 from tasks.benchmark_rows import (
     ModelComparison,
@@ -43,7 +44,6 @@ from tasks.benchmark_rows import (
 )
 from tasks.benchmark_table import FILES, write_board
 from tasks.execution import is_pending, section, sub_flow
-from tasks.fusion import score_fusion
 from tasks.prefect_pages import progress
 from tasks.registered_encoders import find_encoder, is_saved_encoder
 from tasks.results import grouped

@@ -46,7 +46,7 @@ from sentemb_core.errors import RecipeError
 from sentemb_core.formats import counted
 from sentemb_core.stopping import stopping_decision
 from sentemb_core.types import ArtifactRef, Value
-from tasks.benchmark import largest_overlaps, placed, pools_told, score_case
+from tasks.benchmark import largest_overlaps, placed, pool_reports, score_case
 from tasks.checks import begins_with_head, folder_with_head
 from tasks.claims import ArmResult, cells_of, claim_result
 from tasks.corpus import (
@@ -146,7 +146,7 @@ def reproduce(settings: Reproduction) -> ExperimentTable:
             settings=settings.model_dump(mode="json"),
             left_out=settings.left_out,
             overlaps=largest_overlaps([one.overlap for one in overlaps if one.overlap]),
-            pools=pools_told(pools_of(settings)),
+            pools=pool_reports(pools_of(settings)),
             unmeasured={one.corpus: one.error for one in overlaps if one.error},
         )
 

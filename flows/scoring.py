@@ -1,4 +1,4 @@
-"""A system on a task of the evaluation suite: an encoder, or a row that none is needed for."""
+"""Score a system on a task of the evaluation suite: an encoder, or a baseline."""
 
 from sentemb_core.config.suite import DocumentVector, ProbeTask, RetrievalTask, StsTask, Task
 from sentemb_core.types import ArtifactRef
@@ -15,24 +15,24 @@ from tasks.benchmark import (
 )
 
 System = ArtifactRef | Fixed
-"""An encoder, or a row that no model moves."""
+"""An encoder, or a baseline."""
 
 
 def reads_vectors(task: Task) -> bool:
-    """Whether it is of encoders alone: words and chance have similarities and nothing to probe."""
+    """Return whether a task needs vectors: baselines have similarities, and nothing to probe."""
     return isinstance(task, ProbeTask)
 
 
 def result_on(
     place: Placed, system: System, vectors: DocumentVector = "text", seed: int = FIXED_SEED
 ) -> ArtifactRef:
-    """The result of a system on one task; of a fixed row where that does not read vectors.
+    """Return the result of a system on one task.
 
     Args:
         place: The task and its files.
-        system: Who is scored.
-        vectors: How an encoder's document becomes one vector.
-        seed: Of the random row; the others have nothing to draw.
+        system: The encoder or baseline.
+        vectors: How a document becomes one vector.
+        seed: Of the random baseline.
     """
     task, digests, folder = place.task, place.digests, place.folder
     if not isinstance(system, ArtifactRef):
@@ -48,7 +48,7 @@ def result_on(
 
 
 def fixed_result_on(place: Placed, system: Fixed, seed: int) -> ArtifactRef:
-    """The result of a row that no model moves."""
+    """Return the result of a baseline."""
     match place.task:
         case RetrievalTask():
             return score_fixed(system, place.task, place.digests, place.folder, seed)

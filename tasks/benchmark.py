@@ -1,4 +1,4 @@
-"""The evaluation suite's stages: results on a task and without labels, and two compared."""
+"""Stages of the evaluation suite: results on tasks, diagnostics, contamination, comparisons."""
 
 import json
 import logging
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
 log = logging.getLogger("sentemb_core.run")
 
 Fixed = Literal["BM25", "random", "constant"]
-"""Rows that no model moves: words alone, a random vector for every text, one vector for all."""
+"""Baselines without a model: BM25, a random vector for every text, one vector for all texts."""
 
 FIXED: tuple[Fixed, ...] = ("BM25", "random", "constant")
 
 FIXED_SEED = 0
-"""Of a single draw, and of the rows that draw nothing: they have one key for all seeds."""
+"""Seed of baselines that draw nothing: they have one key for all seeds."""
 
 
 class Placed(Value):
-    """A task where it lies: the SHA-256 of its files' bytes, in their order, or what is absent."""
+    """A task in its folder: the SHA-256 of each file in order, or the missing files."""
 
     task: SuiteTask
     folder: str
@@ -49,22 +49,22 @@ class Placed(Value):
 
 
 def placed(task: Task, folder: Path) -> Placed:
-    """Digests are computed at every run: an edited file is another task."""
+    """Return the task with its digests, computed at every run: an edited file is another task."""
     missing = tuple(file for file in task.files if not (folder / file).is_file())
     digests = () if missing else tuple(file_digest(folder / file) for file in task.files)
     return Placed(task=task, folder=str(folder), digests=digests, missing=missing)
 
 
 def files_of(task: Task, folder: str) -> list[Path]:
-    """Where they lie, in their order."""
+    """Return the paths of a task's files, in order."""
     return [Path(folder) / file for file in task.files]
 
 
 @stage("kept_encoder", version=2, ignore=("folder",))
 def kept_encoder(folder: str, digest: str) -> ArtifactRef:
-    """An encoder of any folder, as we save one; its settings stay.
+    """Save the encoder of any folder as an artifact, with its settings.
 
-    `digest` is of the folder's files; where they lie does not matter.
+    `digest` is of the folder's files; their place does not matter.
     """
     from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
 
@@ -80,7 +80,7 @@ def kept_encoder(folder: str, digest: str) -> ArtifactRef:
 def score_similarity(
     encoder: ArtifactRef, task: StsTask, digests: tuple[str, ...], folder: str
 ) -> ArtifactRef:
-    """Correlation of an encoder's cosines with people's scores."""
+    """Correlate an encoder's cosines with human scores."""
     from sentemb_core.encoder.checkpoint import load_encoder
     from sentemb_core.evaluation.sts import read_sts, similarities, sts_result
 
@@ -94,7 +94,7 @@ def score_similarity(
 def score_fixed_similarity(
     system: Fixed, task: StsTask, digests: tuple[str, ...], folder: str, seed: int
 ) -> ArtifactRef:
-    """How words alone, chance (drawn by the seed) and a constant order the pairs."""
+    """Score the pairs by BM25, by chance (drawn by the seed) or by a constant."""
     import numpy as np
 
     from sentemb_core.evaluation.bm25_scores import word_similarities
@@ -126,7 +126,7 @@ def encode_collection(
     digests: tuple[str, ...],
     folder: str,
 ) -> ArtifactRef:
-    """The vectors of queries and documents; `form` says how a document becomes one."""
+    """Encode queries and documents; `form` says how a document becomes a vector."""
     from sentemb_core.encoder.checkpoint import load_encoder
     from sentemb_core.evaluation.collection_files import read_collection
     from sentemb_core.evaluation.collection_vectors import collection_vectors, write_vectors
@@ -143,7 +143,7 @@ def encode_collection(
 def score_retrieval(
     vectors: ArtifactRef, task: RetrievalTask, digests: tuple[str, ...], folder: str
 ) -> ArtifactRef:
-    """How well queries find their documents by these vectors."""
+    """Score retrieval by these vectors."""
     from sentemb_core.evaluation.collection_files import read_collection
     from sentemb_core.evaluation.collection_scores import retrieval_result
     from sentemb_core.evaluation.collection_vectors import read_vectors
@@ -157,7 +157,7 @@ def score_retrieval(
 def score_fixed(
     system: Fixed, task: RetrievalTask, digests: tuple[str, ...], folder: str, seed: int
 ) -> ArtifactRef:
-    """What words alone, chance (drawn by the seed), and the order of the ids find."""
+    """Score retrieval by BM25, by chance (drawn by the seed), or by the order of the ids."""
     from sentemb_core.evaluation.collection_files import read_collection
     from sentemb_core.evaluation.collection_scores import (
         bm25_result,
@@ -186,7 +186,7 @@ def score_fixed(
 def score_transfer(
     encoder: ArtifactRef, task: ProbeTask, digests: tuple[str, ...], folder: str
 ) -> ArtifactRef:
-    """What a linear probe reads off an encoder's frozen vectors."""
+    """Score a linear probe on an encoder's frozen vectors."""
     from sentemb_core.encoder.checkpoint import load_encoder
     from sentemb_core.evaluation.transfer import transfer_result
     from sentemb_core.evaluation.transfer_files import read_probe
@@ -198,7 +198,7 @@ def score_transfer(
 
 @stage("score_case", version=1, numeric=("device",))
 def score_case(encoder: ArtifactRef) -> ArtifactRef:
-    """How an encoder groups the eight titles of mutual's appendix D."""
+    """Score how an encoder groups the eight titles of appendix D (mutual)."""
     from sentemb_core.encoder.checkpoint import load_encoder
     from sentemb_core.evaluation.appendix_d import case_result, labels_by
 
@@ -207,7 +207,7 @@ def score_case(encoder: ArtifactRef) -> ArtifactRef:
 
 @stage("diagnose_on_pairs", version=2, ignore=("file",), numeric=("device",))
 def diagnose_on_pairs(encoder: ArtifactRef, digest: str, file: str) -> ArtifactRef:
-    """Alignment, uniformity and their like on pairs that people call alike."""
+    """Compute alignment, uniformity and other diagnostics on similar pairs."""
     from sentemb_core.encoder.checkpoint import load_encoder
     from sentemb_core.evaluation.label_free import pairs_diagnosis
     from sentemb_core.evaluation.sts import read_sts
@@ -220,7 +220,7 @@ def diagnose_on_pairs(encoder: ArtifactRef, digest: str, file: str) -> ArtifactR
 
 @stage("diagnose_on_halves", version=2, numeric=("device",))
 def diagnose_on_halves(encoder: ArtifactRef, documents: ArtifactRef) -> ArtifactRef:
-    """Alignment, uniformity and their like on halves of a corpus's documents."""
+    """Compute alignment, uniformity and other diagnostics on halves of documents."""
     from sentemb_core.encoder.checkpoint import load_encoder
     from sentemb_core.evaluation.label_free import halves_diagnosis
 
@@ -236,9 +236,9 @@ def measure_overlap(
     folders: list[str],
     beir_documents: bool,
 ) -> ArtifactRef:
-    """What a training corpus has of the tasks' texts, of BEIR's documents if asked.
+    """Measure how much evaluation text occurs in a training corpus.
 
-    A task whose files cannot be read is left out: its scores say why.
+    A task whose files cannot be read is left out; its scores have the error.
     """
     from sentemb_core.corpus.table import read_documents
     from sentemb_core.evaluation.contamination import overlaps, task_texts
@@ -248,17 +248,17 @@ def measure_overlap(
         try:
             texts |= task_texts(task, Path(folder), beir_documents=beir_documents)
         except BadDataError as error:
-            log.warning("What was read of %s is not known: %s", task.name, error)
+            log.warning("overlap with %s not measured: %s", task.name, error)
     for task, folder, known in zip(tasks, folders, digests, strict=True):
         require_same_bytes(files_of(task, folder), known)
     corpus = read_documents(artifact_path(documents) / "documents.parquet")
-    told = overlaps((document.sentences for document in corpus), texts)
-    return save_json("overlap", {name: found.model_dump() for name, found in told.items()})
+    found = overlaps((document.sentences for document in corpus), texts)
+    return save_json("overlap", {name: one.model_dump() for name, one in found.items()})
 
 
 @stage("compare_results", version=1)
 def compare_results(task: str, pairs: list[tuple[ArtifactRef, ArtifactRef]]) -> ArtifactRef:
-    """The paired difference of two encoders on one task, or on the average of several."""
+    """Compute the paired difference of two systems on one task, or on an average of several."""
     from sentemb_core.evaluation.comparison import average_comparison, comparison
     from sentemb_core.evaluation.task_result import read_result
 
@@ -270,42 +270,42 @@ def compare_results(task: str, pairs: list[tuple[ArtifactRef, ArtifactRef]]) -> 
 
 
 def kept_result(result: "TaskResult") -> ArtifactRef:
-    """result.json, units.parquet, and interval.json: the bootstrap costs seconds."""
+    """Save result.json, units.parquet, and interval.json: the bootstrap costs seconds."""
     from sentemb_core.evaluation.comparison import interval
     from sentemb_core.evaluation.task_result import write_result
 
     found = interval(result)
     with new_artifact("result") as draft:
         write_result(result, draft.path)
-        told = {"low": found.low, "high": found.high}
-        (draft.path / "interval.json").write_text(json.dumps(told), encoding="utf-8")
+        bounds = json.dumps({"low": found.low, "high": found.high})
+        (draft.path / "interval.json").write_text(bounds, encoding="utf-8")
     return draft.ref
 
 
 def result_of(artifact: ArtifactRef) -> "TaskResult":
-    """What a score stage wrote."""
+    """Read the result of a score stage."""
     from sentemb_core.evaluation.task_result import read_result
 
     return read_result(artifact_path(artifact))
 
 
 def diagnosis_of(artifact: ArtifactRef) -> "Diagnosis":
-    """What a diagnosis stage wrote."""
+    """Read the result of a diagnosis stage."""
     from sentemb_core.evaluation.label_free import Diagnosis
 
     return Diagnosis.model_validate(read_json(artifact, "diagnosis"))
 
 
 def overlaps_of(artifact: ArtifactRef) -> "dict[str, Overlap]":
-    """What `measure_overlap` wrote."""
+    """Read the result of `measure_overlap`."""
     from sentemb_core.evaluation.contamination import Overlap
 
-    told = read_json(artifact, "overlap")
-    return {name: Overlap.model_validate(one) for name, one in told.items()}
+    found = read_json(artifact, "overlap")
+    return {name: Overlap.model_validate(one) for name, one in found.items()}
 
 
 def largest_overlaps(artifacts: Sequence[ArtifactRef]) -> "dict[str, Overlap]":
-    """Of each set of texts the most that any of several corpora has, by runs and as a whole."""
+    """Return each set's largest overlap with any of several corpora, by runs and by whole texts."""
     found = [one for artifact in artifacts for one in overlaps_of(artifact).items()]
     most: dict[str, Overlap] = {}
     for name, one in sorted(found, key=lambda pair: (pair[1].runs or 0.0, pair[1].exact)):
@@ -314,8 +314,8 @@ def largest_overlaps(artifacts: Sequence[ArtifactRef]) -> "dict[str, Overlap]":
     return most
 
 
-def pools_told(pools: Mapping[str, ArtifactRef]) -> "dict[str, PoolReport]":
-    """The sizes of drawn pools."""
+def pool_reports(pools: Mapping[str, ArtifactRef]) -> "dict[str, PoolReport]":
+    """Return the reports of validation pools."""
     from sentemb_core.corpus.validation_pool import PoolReport
 
     return {
@@ -324,7 +324,87 @@ def pools_told(pools: Mapping[str, ArtifactRef]) -> "dict[str, PoolReport]":
 
 
 def comparison_of(artifact: ArtifactRef) -> "Comparison":
-    """What `compare_results` wrote."""
+    """Read the result of `compare_results`."""
     from sentemb_core.evaluation.comparison import Comparison
 
     return Comparison.model_validate(read_json(artifact, "comparison"))
+
+
+if TYPE_CHECKING:
+    from sentemb_core.evaluation.collection_scores import FusedResults
+
+ALONE = ("bm25", "encoder")
+JOINED = ("rescored", "fused")
+SYSTEMS = (*ALONE, *JOINED)
+
+
+class Estimate(Value):
+    """A number and its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+class Fusion(Value):
+    """One encoder joined with BM25 on one task, on the queries that did not choose alpha.
+
+    Attributes:
+        alpha: Of BM25 + alpha x cosine, chosen on the other half of the queries.
+        curve: Alpha -> the main measure on that other half.
+        values: By system.
+        gains: Joined system -> its difference to BM25 and to the encoder.
+    """
+
+    measure: str
+    alpha: float
+    curve: dict[float, float]
+    queries: int
+    values: dict[str, Estimate]
+    gains: dict[str, dict[str, Estimate]]
+
+
+@stage("score_fusion", version=4, ignore=("folder",), libraries=("bm25s",))
+def score_fusion(
+    vectors: ArtifactRef, task: RetrievalTask, digests: tuple[str, ...], folder: str
+) -> ArtifactRef:
+    """BM25, the encoder, BM25 + alpha x cosine, and reciprocal rank fusion on the same queries."""
+    from pathlib import Path
+
+    from sentemb_core.evaluation.collection_files import read_collection
+    from sentemb_core.evaluation.collection_scores import fused_results
+    from sentemb_core.evaluation.collection_vectors import read_vectors
+
+    collection = read_collection(task, Path(folder))
+    require_same_bytes(files_of(task, folder), digests)
+    found = fused_results(read_vectors(artifact_path(vectors)), collection)
+    return save_json("fusion", fusion_from(found).model_dump(mode="json"))
+
+
+def fusion_from(found: "FusedResults") -> Fusion:
+    """Return values, gains and the curve of a fusion."""
+    from sentemb_core.evaluation.comparison import comparison, interval
+
+    results = found.results
+
+    def value(system: str) -> Estimate:
+        bounds = interval(results[system])
+        return Estimate(value=results[system].value, low=bounds.low, high=bounds.high)
+
+    def gain(joined: str, alone: str) -> Estimate:
+        paired = comparison(results[joined], results[alone])
+        return Estimate(value=paired.difference, low=paired.low, high=paired.high)
+
+    return Fusion(
+        measure=results["rescored"].main,
+        alpha=found.alpha,
+        curve=dict(found.curve),
+        queries=results["rescored"].counted,
+        values={system: value(system) for system in SYSTEMS},
+        gains={joined: {alone: gain(joined, alone) for alone in ALONE} for joined in JOINED},
+    )
+
+
+def fusion_of(artifact: ArtifactRef) -> Fusion:
+    """Read the result of `score_fusion`."""
+    return Fusion.model_validate(read_json(artifact, "fusion"))

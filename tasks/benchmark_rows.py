@@ -7,8 +7,16 @@ from typing import TYPE_CHECKING, NamedTuple
 from sentemb_core.config.suite import GROUPS, Group
 from sentemb_core.types import ArtifactRef, Value
 from tasks.artifact_files import read_json
-from tasks.benchmark import Placed, comparison_of, diagnosis_of, overlaps_of, result_of
-from tasks.fusion import ALONE, SYSTEMS, fusion_of
+from tasks.benchmark import (
+    ALONE,
+    SYSTEMS,
+    Placed,
+    comparison_of,
+    diagnosis_of,
+    fusion_of,
+    overlaps_of,
+    result_of,
+)
 from tasks.results import (
     ResultRow,
 )
@@ -28,7 +36,7 @@ TITLES: dict[Group, str] = {
 }
 
 FUSED = ("BM25", "encoder", "BM25 + alpha cosine", "rank fusion")
-"""Names of `tasks.fusion.SYSTEMS` in a table."""
+"""Names of `tasks.benchmark.SYSTEMS` in a table."""
 
 
 class Score(Value):

@@ -298,10 +298,9 @@ def write_board(board: Scoreboard, folder: Path) -> list[Path]:
     Returns:
         These files; the folder may have others.
     """
-    from sentemb_core.report.drawing import Drawing
+    from sentemb_core.report.drawing import Drawing, png
     from sentemb_core.report.experiment import experiment_figure
     from sentemb_core.report.scores import scores_figure
-    from sentemb_core.report.svg import png
 
     folder.mkdir(parents=True, exist_ok=True)
     rows = board_rows(board)

@@ -19,7 +19,7 @@ SEEDS = (42, 43, 44)
 @pytest.mark.parametrize(
     ("name", "stage"), [("Cranfield", "score_fixed"), ("STS12", "score_fixed_similarity")]
 )
-def test_chance_is_drawn_seed_by_seed_and_words_are_counted_once(
+def test_random_baseline_depends_on_the_seed_and_bm25_does_not(
     name: str, stage: str, tmp_path: Path, monkeypatch
 ):
     monkeypatch.setattr(bootstrap, "RESAMPLES", 50)

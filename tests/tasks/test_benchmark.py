@@ -8,7 +8,7 @@ from tasks.benchmark import largest_overlaps
 
 
 @pytest.mark.usefixtures("home")
-def test_of_several_corpora_the_most_runs_and_the_most_whole_texts_are_told():
+def test_largest_overlap_is_taken_over_corpora():
     """The corpus that has most of the one may have little of the other."""
 
     def overlap(exact: float, runs: float | None) -> Overlap:
@@ -19,8 +19,8 @@ def test_of_several_corpora_the_most_runs_and_the_most_whole_texts_are_told():
         {"STS-B": overlap(0.5, 0.01), "SST2": overlap(0.3, None)},
     ]
     kept = [
-        save_json("overlap", {name: one.model_dump() for name, one in told.items()})
-        for told in read
+        save_json("overlap", {name: one.model_dump() for name, one in of_corpus.items()})
+        for of_corpus in read
     ]
     expected = {"STS-B": overlap(0.5, 0.02), "SST2": overlap(0.3, None)}
     assert largest_overlaps(kept) == largest_overlaps(kept[::-1]) == expected
