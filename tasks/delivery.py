@@ -1,7 +1,7 @@
-"""Spools brought to MLflow: in batches, in order, and never one point twice.
+"""Deliver spools to MLflow: in batches, in order, and no point twice.
 
-A run is found again by its tag, and of each name and step MLflow is told the first point alone: so
-a sending that was cut off anywhere can be repeated, and a resumed run may say all its rows again.
+A run is found by its tag. Of each metric and step, only the first point is delivered. So an
+interrupted delivery can be repeated, and a resumed run may log its rows again.
 """
 
 import logging
@@ -26,10 +26,10 @@ BATCH = 1000
 """Metric points in one call: MLflow's own limit."""
 
 INTERVAL = 2.0
-"""Seconds between two sendings; doubled after each failure, up to a minute."""
+"""Seconds between two deliveries; doubled after each failure, up to a minute."""
 
 PATIENCE = 10.0
-"""Seconds that the end of a run waits for the tracker."""
+"""Seconds that the end of a run waits for the last delivery."""
 
 REFUSALS = {
     "BAD_REQUEST",
@@ -37,17 +37,17 @@ REFUSALS = {
     "RESOURCE_ALREADY_EXISTS",
     "RESOURCE_DOES_NOT_EXIST",
 }
-"""Codes of a tracker that will say no for ever; any other failure may pass."""
+"""Error codes of final refusals; any other failure may pass."""
 
 DELETED = "must be in the 'active' state"
-"""What MLflow says, with the code of a refusal, of a run that a person deleted."""
+"""Part of MLflow's error for a run that a person deleted; its code is that of a refusal."""
 
 PASSING = {408, 429}
-"""Statuses of a server that was too slow or too busy for a file; others of 4xx are for ever."""
+"""HTTP statuses of a server that was too slow or busy for a file; other 4xx are final."""
 
 
 class Sender:
-    """The thread that delivers the spool of a run while it goes on."""
+    """The thread that delivers the spool of a run while it runs."""
 
     def __init__(self, home: Path, spool: Spool) -> None:
         self.home = home
@@ -61,7 +61,7 @@ class Sender:
         self._thread.start()
 
     def close(self) -> None:
-        """Try a last time, for a bounded time; what is late is left to the next run."""
+        """Deliver a last time, for a limited time; the next run delivers the rest."""
         self.spool.sync()
         self._closing.set()
         self._thread.join(PATIENCE)
@@ -80,7 +80,7 @@ class Sender:
             if not self._closing.is_set() and not self._synced:
                 self._synced = True
                 sync(self.home)
-        except Exception as error:  # whatever the tracker does, the training goes on
+        except Exception as error:  # a failing tracker must not stop the training
             log.log(logging.DEBUG if self._failing else logging.WARNING, LATER, first_line(error))
             self._failing = True
         else:
@@ -88,13 +88,13 @@ class Sender:
         return not self._failing
 
 
-LATER = "MLflow cannot be told now, the run's spool keeps everything: %s"
+LATER = "MLflow is unreachable; events are buffered locally: %s"
 
 
 def sync(home: Path) -> int:
-    """Deliver what earlier runs could not; returns how many spools still wait.
+    """Deliver the spools of earlier runs; return how many are still incomplete.
 
-    A run that died is closed as KILLED. Runs that are alive deliver for themselves.
+    A killed run gets the status KILLED. Live runs deliver their own spools.
     """
     waiting = 0
     for folder in sorted(path.parent for path in (home / "spool").glob("*/events.jsonl")):
@@ -102,7 +102,7 @@ def sync(home: Path) -> int:
         if is_locked(spool.writer_lock):
             continue
         with file_lock(spool.writer_lock):
-            if not spool.events.exists():  # another process was quicker
+            if not spool.events.exists():  # another process has delivered it
                 continue
             spool.mend()
             if not has_ended(spool):
@@ -111,55 +111,55 @@ def sync(home: Path) -> int:
                 deliver(spool, home)
             except Exception as error:
                 log.warning(LATER, first_line(error))
-            waiting += not spool.remove_if_told()
+            waiting += not spool.remove_if_delivered()
     return waiting
 
 
 def has_ended(spool: Spool) -> bool:
-    """Whether the run came to its end, however that was, since it last began."""
+    """Whether the run has logged its end since its last start."""
     own = [event.kind for _, event in spool.after(0) if event.run == ""]
     return [kind for kind in own if kind in ("start", "end")][-1:] == ["end"]
 
 
 def deliver(spool: Spool, home: Path, late: threading.Event | None = None) -> None:
-    """Tell the tracker all that it was not told yet, remembering each step, until it is late.
+    """Deliver all new events batch by batch, until `late` is set.
 
-    One at a time: a sender that its run did not wait for may still be at its last batch.
+    A lock allows one delivery at a time: an earlier process may still send its last batch.
 
     Raises:
-        Exception: the tracker is not there; the next attempt goes on where this one ended.
+        Exception: MLflow is unreachable; the next delivery continues after the last batch.
     """
     if not spool.events.exists():
         return
-    with file_lock(spool.teller_lock):
+    with file_lock(spool.delivery_lock):
         begin_with(spool, address_of(home))
         for offset, events in batches(spool.after(spool.sent.offset)):
             if late and late.is_set():
                 return
             try:
-                tell(spool, home, events)
+                deliver_batch(spool, home, events)
             except Exception as error:
                 if DELETED in str(error):
                     restore(spool, home)
                 elif not is_refusal(error, events[0].kind):
                     raise
-                tell_one_by_one(spool, home, events)
+                deliver_one_by_one(spool, home, events)
             spool.mark(spool.sent.model_copy(update={"offset": offset}))
 
 
 def begin_with(spool: Spool, tracker: str) -> None:
-    """Go on where this tracker was told to; from the first event on where another one was."""
+    """Continue where the delivery to this tracker ended; start again for another tracker."""
     sent = spool.sent
     if sent.tracker and sent.tracker != tracker:
-        log.warning("A run was begun in %s; %s is told all of it.", sent.tracker, tracker)
-        spool.told.clear()
+        log.warning("The run began in %s; all of it goes to %s.", sent.tracker, tracker)
+        spool.delivered.clear()
         sent = Sent()
     if sent.tracker != tracker:
         spool.mark(sent.model_copy(update={"tracker": tracker}))
 
 
 def batches(events: Iterable[tuple[int, Event]]) -> Iterator[tuple[int, list[Event]]]:
-    """Successive metrics of one run as one batch, every other event by itself; with its end."""
+    """Yield batches with their end offsets: metrics of one run together, other events alone."""
     batch: list[Event] = []
     end = points = 0
     for offset, event in events:
@@ -173,11 +173,11 @@ def batches(events: Iterable[tuple[int, Event]]) -> Iterator[tuple[int, list[Eve
         yield end, batch
 
 
-def tell_one_by_one(spool: Spool, home: Path, events: list[Event]) -> None:
-    """Deliver what can be delivered of a batch that was refused; set the rest aside."""
+def deliver_one_by_one(spool: Spool, home: Path, events: list[Event]) -> None:
+    """Deliver the events of a refused batch one by one; reject those that are refused again."""
     for event in events:
         try:
-            tell(spool, home, [event])
+            deliver_batch(spool, home, [event])
         except Exception as error:
             if not is_refusal(error, event.kind):
                 raise
@@ -186,10 +186,10 @@ def tell_one_by_one(spool: Spool, home: Path, events: list[Event]) -> None:
 
 
 def is_refusal(error: Exception, kind: Kind) -> bool:
-    """Whether an event of this kind fails so for ever, and would block all that come after it.
+    """Whether MLflow refuses the event for good, so that it would block all later ones.
 
-    Files have ways of their own, without MLflow's codes: a proxy takes none so large (413), or the
-    place where they lie wants a library that is not here (S3 and boto3).
+    Files fail without MLflow's codes: a proxy refuses large ones (413), or their storage needs a
+    library that is not installed (boto3 for S3).
     """
     if DELETED in str(error):
         return False
@@ -199,18 +199,18 @@ def is_refusal(error: Exception, kind: Kind) -> bool:
     return isinstance(error, ImportError) or (400 <= status < 500 and status not in PASSING)
 
 
-def tell(spool: Spool, home: Path, events: list[Event]) -> None:
-    """One batch, all of one run and one kind."""
+def deliver_batch(spool: Spool, home: Path, events: list[Event]) -> None:
+    """Deliver one batch: events of one run and one kind."""
     from mlflow.entities import Param, RunTag
 
     client, run = mlflow_client(home), known_run(spool, home, events[0])
     first = events[0]
     match first.kind:
         case "metrics":
-            told = points_told(client, spool, run)
-            points = fresh_points(events, told)
+            delivered = delivered_points(client, spool, run)
+            points = new_points(events, delivered)
             client.log_batch(run, metrics=list(points.values()))
-            told.update(points)
+            delivered.update(points)
         case "params":
             client.log_batch(run, params=[Param(*pair) for pair in texts(first)])
         case "tags":
@@ -221,42 +221,42 @@ def tell(spool: Spool, home: Path, events: list[Event]) -> None:
             terminate(client, spool, run, first)
         case "start":
             if client.get_run(run).info.status != "RUNNING":
-                client.update_run(run, status="RUNNING")  # it goes on where it was stopped
+                client.update_run(run, status="RUNNING")  # a resumed run
 
 
 def restore(spool: Spool, home: Path) -> None:
-    """Bring back what a person deleted while it was told: our experiment, a run or its children."""
+    """Restore what a person deleted during the run: our experiment, the run or its children."""
     client, _ = mlflow_client(home), experiment_id(home)
     for run in spool.sent.ids.values():
         if client.get_run(run).info.lifecycle_stage == "deleted":
             client.restore_run(run)
 
 
-def fresh_points(events: list[Event], told: set[Point]) -> "dict[Point, Metric]":
-    """What MLflow does not have yet. A resumed run says again what it did before it was stopped.
+def new_points(events: list[Event], delivered: set[Point]) -> "dict[Point, Metric]":
+    """The points that MLflow does not have yet; a resumed run logs its first rows again.
 
-    The first point stays: a row that comes from the cache again cost its seconds before.
+    The first point of a metric and step counts: a cached row has the seconds of its computation.
     """
     from mlflow.entities import Metric
 
     points: dict[Point, Metric] = {}
     for event in events:
         for name, value in event.values.items():
-            if (name, event.step) not in told:
+            if (name, event.step) not in delivered:
                 point = Metric(name, float(value), event.at, event.step)
                 points.setdefault((name, event.step), point)
     return points
 
 
-def points_told(client: Any, spool: Spool, run: str) -> set[Point]:
-    """What MLflow has of a run: asked once, then counted along."""
-    if run not in spool.told:
-        spool.told[run] = {
+def delivered_points(client: Any, spool: Spool, run: str) -> set[Point]:
+    """The points that MLflow has of a run: read once, then kept up to date."""
+    if run not in spool.delivered:
+        spool.delivered[run] = {
             (name, point.step)
             for name in client.get_run(run).data.metrics
             for point in client.get_metric_history(run, name)
         }
-    return spool.told[run]
+    return spool.delivered[run]
 
 
 def texts(event: Event) -> list[tuple[str, str]]:
@@ -267,13 +267,13 @@ def upload(client: Any, spool: Spool, run: str, kept: str) -> None:
     path = spool.folder / kept
     if path.is_dir():
         client.log_artifacts(run, path, path.name)
-    elif path.exists():  # gone if it was sent, but that was not remembered
+    elif path.exists():  # absent if it was sent just before a kill
         client.log_artifact(run, path)
     spool.forget(kept)
 
 
 def terminate(client: Any, spool: Spool, run: str, event: Event) -> None:
-    """End a run; with the whole run, its children that are still open."""
+    """Set the final status of a run; the whole run also ends its open children."""
     for child in () if event.run else spool.sent.ids.values():
         if child != run and client.get_run(child).info.status == "RUNNING":
             client.set_terminated(child, str(event.values["status"]), end_time=event.at)
@@ -281,7 +281,7 @@ def terminate(client: Any, spool: Spool, run: str, event: Event) -> None:
 
 
 def known_run(spool: Spool, home: Path, event: Event) -> str:
-    """The tracker's id of an event's run, which is found by its tag or made, after its parent."""
+    """MLflow's id of an event's run: found by its tag, or created after its parent."""
     sent = spool.sent
     if event.run in sent.ids:
         return sent.ids[event.run]

@@ -1,4 +1,4 @@
-"""The way to MLflow: its environment, its client, our one experiment, where its pages are."""
+"""The connection to MLflow: environment, client, our one experiment, the address of its pages."""
 
 import logging
 import os
@@ -26,10 +26,10 @@ PATH_COLUMNS = (
     ("model_versions", "storage_location"),
     ("logged_models", "artifact_location"),
 )
-"""Tables and columns in which MLflow's database says, by whole paths, where files lie."""
+"""Tables and columns of MLflow's database with absolute paths of files."""
 
-PATIENCE_OF_SQLITE = 60.0
-"""Seconds for other writers of the database."""
+SQLITE_TIMEOUT = 60.0
+"""Seconds to wait for other writers of the database."""
 
 ENVIRONMENT = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
@@ -61,16 +61,16 @@ def _files(home: Path) -> Path:
 
 
 def mlflow_client(home: Path) -> "MlflowClient":
-    """The client of this home. A fresh database is made by one process at a time.
+    """The client of this home. Only one process at a time creates a database.
 
-    Six processes that opened one at once failed 11 times in 12 (alembic's tables race).
+    Six processes that opened a new one together failed 11 times in 12 (a race in alembic).
     """
     set_environment()
     return _client(home, tracking_uri(home))
 
 
 def set_environment() -> None:
-    """What must be set before MLflow is imported; what a person set stays."""
+    """Set what MLflow needs before its import, except what is set already."""
     for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
 
@@ -94,9 +94,9 @@ def _client(home: Path, uri: str) -> "MlflowClient":
 
 
 def _make_database(place: Path) -> None:
-    """A fresh database, whole or not at all: MLflow opens none whose tables are made in part.
+    """Create the database atomically: MLflow cannot open one with a part of its tables.
 
-    Making them takes seconds, and a run that is refused at once ends in the midst of it.
+    The tables take seconds, and a refused run may end before they are complete.
     """
     from mlflow import MlflowClient
 
@@ -108,9 +108,9 @@ def _make_database(place: Path) -> None:
 
 
 def _follow_home(client: "MlflowClient", home: Path) -> None:
-    """Files of a home that was moved or copied are read, and kept, where it lies now.
+    """Update the paths in the database of a home that was moved or copied.
 
-    Those that a person keeps elsewhere stay there, and a link to the home is no other place.
+    Paths outside the home stay; a link to the home is the same place.
     """
     from mlflow.utils.file_utils import local_file_uri_to_path
 
@@ -122,43 +122,40 @@ def _follow_home(client: "MlflowClient", home: Path) -> None:
     if was.name != now.name or was.resolve() == now.resolve():
         return
     places = {"before": before, "now": now.as_uri()}
-    with closing(sqlite3.connect(_database(home), PATIENCE_OF_SQLITE)) as database, database:
+    with closing(sqlite3.connect(_database(home), SQLITE_TIMEOUT)) as database, database:
         for table, column in PATH_COLUMNS:
             database.execute(
                 f"UPDATE {table} SET {column} = :now || substr({column}, length(:before) + 1) "
                 f"WHERE substr({column} || '/', 1, length(:before) + 1) = :before || '/'",
                 places,
             )
-    log.info("Files of models and runs that were in %s are read and kept in %s now.", was, now)
+    log.info("Files of models and runs: moved with the home from %s to %s", was, now)
 
 
 def experiment_id(home: Path) -> str:
-    """Our experiment, made if absent, and restored with its runs if a person deleted it.
-
-    The artifacts of a local database lie in the home.
-    """
+    """The id of our experiment: created if absent, restored if a person deleted it."""
     client = mlflow_client(home)
     local = tracking_uri(home).startswith("sqlite:")
     with file_lock(home / "locks" / "mlflow.lock"):
         if found := client.get_experiment_by_name(EXPERIMENT):
             if found.lifecycle_stage == "deleted":
                 client.restore_experiment(found.experiment_id)
-                log.warning("MLflow's experiment %r was deleted, and is restored.", EXPERIMENT)
+                log.warning("MLflow's experiment %r was deleted; it is restored.", EXPERIMENT)
             return found.experiment_id
         place = _files(home).as_uri() if local else None
         return client.create_experiment(EXPERIMENT, artifact_location=place)
 
 
 def address_of(home: Path) -> str:
-    """The tracker of today, without any password; a home's own has no path, for a home moves."""
+    """The tracker's address without a password; a fixed name for the home's own database."""
     own = tracking_uri(home) == own_uri(home)
     return "the home's own mlflow.db" if own else redacted(tracking_uri(home)).rstrip("/")
 
 
 def server_address(home: Path) -> str | None:
-    """Where a person sees MLflow's pages, without any password; none if no server shows them.
+    """The address of MLflow's pages without a password; None if no server shows them.
 
-    `python -m flows serve --mlflow` notes its address in the home; a killed one leaves it there.
+    `python -m flows serve --mlflow` writes it to the home; a killed one leaves the file there.
     """
     uri, note = tracking_uri(home), home / "mlflow.url"
     if uri.startswith("http"):

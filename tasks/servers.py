@@ -1,4 +1,4 @@
-"""The servers of a home, Prefect's and MLflow's: which is up, and who shares a short-lived one."""
+"""The servers of a home, Prefect's and MLflow's: which one answers, and locks of a shared one."""
 
 import base64
 import http.client
@@ -10,39 +10,39 @@ from urllib.parse import unquote, urlsplit
 from sentemb_core.store.locks import is_locked
 
 BUSY = 120.0
-"""Seconds that a server which is up may take to say so: one whose disk stalled took over 40, and a
-run that gave it up went on where nobody looked. One that is gone refuses at once."""
+"""Seconds for the answer of a live server: with a stalled disk it took over 40. A server that has
+ended refuses at once."""
 
 BRIEF = 5.0
-"""Seconds where a link or a piece of advice alone hangs on the answer."""
+"""Seconds if only a link or a hint depends on the answer."""
 
 HEALTHY = (b"true", b"OK")
-"""What Prefect's server says of its health, and what MLflow's; pages of others answer any path."""
+"""The health answers of Prefect and of MLflow; other programs may answer any path."""
 
 PASSWORD_WANTED = (401, 403)
-"""What a server of ours answers before it was told one; any other refusal is somebody else's."""
+"""Statuses of our server without a password; another status means another program."""
 
 EPHEMERAL = "PREFECT__SERVER_EPHEMERAL"
-"""In the environment of a short-lived server, as of Prefect's own one: it has fewer services."""
+"""Variable of a short-lived server, Prefect's own name: it has fewer services."""
 
 STARTED_BY = "SENTEMB_STARTED_BY"
-"""Likewise: the id of the process that started it."""
+"""Variable of a short-lived server: the id of the process that started it."""
 
 
 def serve_lock(home: Path) -> Path:
-    """What `serve` holds while it is up on this home."""
+    """The lock that `serve` holds while it runs on this home."""
     return home / "locks" / "serve.lock"
 
 
 def users(logs: Path) -> Path:
-    """What runs share while they go to one short-lived server, which has it alone when it ends."""
+    """The lock that runs share while they use one short-lived server, which waits for it to end."""
     return logs / "server.users"
 
 
 def live_server(home: Path) -> str | None:
-    """The API of the server that `serve` started on this home, if it still answers.
+    """The API of the server that `serve` started on this home, if it holds its lock and answers.
 
-    One that was killed leaves its address, where anybody may be by now: another home's server, too.
+    After a kill the file with its address stays, and another home's server may answer there.
     """
     note = home / "server.url"
     if not (note.exists() and is_locked(serve_lock(home))):
@@ -52,10 +52,10 @@ def live_server(home: Path) -> str | None:
 
 
 def answers(url: str, patience: float = BUSY) -> bool:
-    """Whether Prefect's server, or MLflow's, is there; one that wants a password is."""
+    """Whether a Prefect or MLflow server answers; one that wants a password does."""
     try:
-        with urllib.request.urlopen(call_of(f"{url}/health"), timeout=patience) as answered:
-            return answered.read(16).strip() in HEALTHY
+        with urllib.request.urlopen(call_of(f"{url}/health"), timeout=patience) as answer:
+            return answer.read(16).strip() in HEALTHY
     except urllib.error.HTTPError as error:
         return error.code in PASSWORD_WANTED
     except (OSError, ValueError, http.client.HTTPException):
@@ -63,7 +63,7 @@ def answers(url: str, patience: float = BUSY) -> bool:
 
 
 def call_of(url: str) -> urllib.request.Request:
-    """With the login of an address, user:password@host, as Prefect's client sends it."""
+    """A request with the login of an address user:password@host, as Prefect's client sends it."""
     parts = urlsplit(url)
     login, _, host = parts.netloc.rpartition("@")
     encoded = base64.b64encode(unquote(login).encode()).decode()

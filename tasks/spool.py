@@ -1,11 +1,11 @@
-"""What a run tells its tracker, in a local file first: no server has to be there to keep it.
+"""The tracking events of a run in a local file, from which they are delivered to MLflow.
 
-spool/<run>/events.jsonl     one event a line, in order
-spool/<run>/sent.json        how far the tracker has been told, and how it names the runs
-spool/<run>/files/           copies of artifacts that were not sent yet
-spool/<run>/teller.lock      held while somebody tells the tracker
+spool/<run>/events.jsonl     one event per line, in order
+spool/<run>/sent.json        how many bytes were delivered, and MLflow's ids of the runs
+spool/<run>/files/           copies of artifacts that are not delivered yet
+spool/<run>/delivery.lock    held during a delivery
 spool/<run>.lock             held while the run is alive, or while its spool may be removed
-spool/rejected.txt           events that the tracker refused for good, each with its reason
+spool/rejected.txt           events that MLflow refused for good, each with its reason
 """
 
 import logging
@@ -33,7 +33,7 @@ Kind = Literal["start", "params", "tags", "metrics", "artifact", "end"]
 
 
 class Event(Value):
-    """Something that happened in a run, or in one of its children."""
+    """One tracking event of a run or of one of its children."""
 
     model_config = ConfigDict(ser_json_inf_nan="constants")
 
@@ -45,9 +45,9 @@ class Event(Value):
 
 
 class Sent(Value):
-    """How far the tracker has been told."""
+    """How much of a spool was delivered, and to which tracker."""
 
-    tracker: str = Field(default="", description="Which: its ids mean nothing to another.")
+    tracker: str = Field(default="", description="Its address; the ids below are its own.")
     offset: int = 0
     experiment: str = ""
     ids: dict[str, str] = Field(
@@ -56,21 +56,21 @@ class Sent(Value):
 
 
 class Spool:
-    """The events of one run: a process writes them; after its death another may send the rest."""
+    """The events of one run. One process writes them; another may deliver the rest after a kill."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.events = folder / "events.jsonl"
         self.writer_lock = folder.parent / f"{folder.name}.lock"
-        self.teller_lock = folder / "teller.lock"
-        self.told: dict[str, set[Point]] = {}  # by the tracker's ids: kept by who delivers
+        self.delivery_lock = folder / "delivery.lock"
+        self.delivered: dict[str, set[Point]] = {}  # by MLflow's ids of the runs
         self._appending = threading.Lock()
 
     def append(self, event: Event) -> None:
-        """Add one event. It outlives a kill of this process at once, a power cut after `sync`.
+        """Add one event. It survives a kill at once, and a power cut after `sync`.
 
         Raises:
-            OSError: the disk refuses. No half of a line is left, which would spoil the next event.
+            OSError: the disk refuses it; a partial line is removed.
         """
         line = event.model_dump_json().encode() + b"\n"
         with self._appending:
@@ -84,9 +84,9 @@ class Spool:
                 raise
 
     def mend(self) -> None:
-        """Cut off the half line that a killed writer may have left.
+        """Remove a partial line that a killed process left.
 
-        What was told before a power cut that took it is told again, with what comes in its place.
+        If a power cut took events that were delivered, all events are delivered again.
         """
         if self.events.exists():
             os.truncate(self.events, self.events.read_bytes().rfind(b"\n") + 1)
@@ -94,7 +94,7 @@ class Spool:
                 self.mark(sent.model_copy(update={"offset": 0}))
 
     def sync(self) -> None:
-        """Bring all events to the disk itself, if it takes them."""
+        """Sync all events to the disk, if it takes them."""
         with suppress(OSError), self.events.open("rb") as file:
             os.fsync(file.fileno())
 
@@ -104,19 +104,19 @@ class Spool:
         return self.events.stat().st_size if self.events.exists() else 0
 
     def after(self, offset: int) -> Iterator[tuple[int, Event]]:
-        """Events from a position on, each with the position behind it."""
+        """Yield the events from an offset on, each with the offset after it."""
         if not self.events.exists():
             return
         with self.events.open("rb") as file:
             file.seek(offset)
             for line in file:
-                if not line.endswith(b"\n"):  # its writer is not done with it
+                if not line.endswith(b"\n"):  # it is still being written
                     return
                 offset += len(line)
                 try:
                     event = Event.model_validate_json(line)
                 except ValidationError:
-                    log.warning("%s holds a broken line, which is left out.", self.events)
+                    log.warning("%s holds a broken line; it is skipped.", self.events)
                 else:
                     yield offset, event
 
@@ -124,17 +124,17 @@ class Spool:
     def sent(self) -> Sent:
         try:
             return Sent.model_validate_json((self.folder / "sent.json").read_bytes())
-        except (FileNotFoundError, ValidationError):  # torn by a power cut: all is told again
+        except (FileNotFoundError, ValidationError):  # torn by a power cut: deliver all again
             return Sent()
 
     def mark(self, sent: Sent) -> None:
-        """Remember how far the tracker has been told: old or new, never a mixture."""
+        """Write `sent.json` atomically."""
         draft = self.folder / f"sent-{uuid.uuid4().hex}"
         disk.write(draft, sent.model_dump_json().encode())
         draft.replace(self.folder / "sent.json")
 
     def keep(self, path: Path) -> str:
-        """Copy a file or a folder, whose original may be gone when the tracker answers."""
+        """Copy a file or folder, which may change before its delivery; return the relative path."""
         place = self.folder / "files" / uuid.uuid4().hex / path.name
         place.parent.mkdir(parents=True)
         if path.is_dir():
@@ -144,17 +144,17 @@ class Spool:
         return place.relative_to(self.folder).as_posix()
 
     def forget(self, kept: str) -> None:
-        """Remove a copy that was sent."""
+        """Remove a copy after its delivery."""
         shutil.rmtree((self.folder / kept).parent, ignore_errors=True)
 
     def reject(self, event: Event, reason: str) -> None:
-        """Set aside what the tracker refuses for good, so that it does not block the rest."""
+        """Record an event that MLflow refuses for good, so that the next ones are delivered."""
         with (self.folder.parent / "rejected.txt").open("a", encoding="utf-8") as file:
             file.write(f"{self.folder.name}\t{event.model_dump_json()}\t{reason}\n")
 
-    def remove_if_told(self) -> bool:
-        """Remove the spool if the tracker was told all of it."""
-        told = self.sent.offset == self.size
-        if told:
+    def remove_if_delivered(self) -> bool:
+        """Remove the spool if all events are delivered; return whether they are."""
+        delivered = self.sent.offset == self.size
+        if delivered:
             shutil.rmtree(self.folder, ignore_errors=True)
-        return told
+        return delivered

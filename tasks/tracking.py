@@ -1,7 +1,7 @@
-"""Runs in MLflow as the tracked code sees them: nothing here waits for a server, or raises.
+"""The MLflow run of a flow: logging to it never waits for a server, and never raises.
 
-Every parameter, metric and file goes to a local spool first (`spool.py`); a thread of the run
-delivers it (`delivery.py`). What could not be delivered when the run ends waits for the next run.
+Parameters, metrics and files go to a local spool first (`spool.py`). A thread of the run delivers
+them (`delivery.py`). The next run delivers what is left when a run ends.
 """
 
 import itertools
@@ -25,10 +25,10 @@ from tasks.spool import Event, Kind, Spool
 log = logging.getLogger(__name__)
 
 UNNAMEABLE = re.compile(r"[^\w\-. :/]", re.ASCII)
-"""What may not stand in the name of a metric, a parameter or a tag."""
+"""Characters that MLflow does not allow in the name of a metric, parameter or tag."""
 
 LARGEST = 100
-"""Values in one event: MLflow takes no more parameters or tags at once."""
+"""Values per event: MLflow takes at most so many parameters or tags at once."""
 
 
 @dataclass(frozen=True)
@@ -40,17 +40,17 @@ class TrackedRun:
     name: str = ""
 
     def log_params(self, values: Mapping[str, Any]) -> None:
-        """Settings; nested mappings become dotted names."""
-        self._tell("params", redacted_texts(values))
+        """Log settings; nested mappings become dotted names."""
+        self._log("params", redacted_texts(values))
 
     def set_tags(self, values: Mapping[str, Any]) -> None:
-        self._tell("tags", redacted_texts(values))
+        self._log("tags", redacted_texts(values))
 
     def log_metrics(self, values: Mapping[str, float], step: int = 0) -> None:
-        self._tell("metrics", ((name, float(value)) for name, value in dotted(values)), step)
+        self._log("metrics", ((name, float(value)) for name, value in dotted(values)), step)
 
     def log_artifact(self, path: Path) -> None:
-        """A file or a folder, as it is now."""
+        """Log a file or folder as it is now."""
         try:
             kept = self.spool.keep(path)
         except OSError as error:
@@ -59,35 +59,35 @@ class TrackedRun:
             self._append(Event(run=self.name, kind="artifact", values={"file": kept}))
 
     def child(self, name: str) -> "TrackedRun":
-        """A run nested in this one; the same one whenever it is asked for by this name.
+        """Return the nested run of this name, always the same one.
 
-        A round is `round 1` in Prefect and in a report, and `round-1` in MLflow.
+        A round is `round 1` in Prefect and the report, and `round-1` in MLflow.
         """
         child = TrackedRun(self.spool, self.sender, plain(name).replace(" ", "-"))
         child.begin(child.name)
         return child
 
     def begin(self, shown: str) -> None:
-        """Say that there is this run, and how MLflow shall call it."""
+        """Log the start of the run, and its name in MLflow."""
         self._append(Event(run=self.name, kind="start", values={"name": redacted(shown)}))
 
     def end(self, status: str) -> None:
-        """Say how it ended, and with it its children that are open; its block does that."""
+        """Log the final status of the run and its open children; `tracked_run` calls this."""
         self._append(Event(run=self.name, kind="end", values={"status": status}))
 
     @property
     def id(self) -> str | None:
-        """MLflow's id, once it was told of the run."""
+        """MLflow's id of the run, after the first delivery."""
         return self.spool.sent.ids.get(self.name)
 
     @property
     def url(self) -> str | None:
-        """The run's page, once MLflow was told of it, if a server shows it."""
+        """The run's page in MLflow, after the first delivery, if a server shows it."""
         base, sent = server_address(self.sender.home), self.spool.sent
         known = base and self.name in sent.ids
         return f"{base}/#/experiments/{sent.experiment}/runs/{self.id}" if known else None
 
-    def _tell(self, kind: Kind, values: Iterable[tuple[str, float | str]], step: int = 0) -> None:
+    def _log(self, kind: Kind, values: Iterable[tuple[str, float | str]], step: int = 0) -> None:
         values = iter(values)
         while part := dict(itertools.islice(values, LARGEST)):
             self._append(Event(run=self.name, kind=kind, values=part, step=step))
@@ -96,7 +96,7 @@ class TrackedRun:
         try:
             self.spool.append(event)
         except OSError as error:
-            log.warning("A tracking event was lost: %s", error)
+            log.warning("A tracking event is lost: %s", error)
 
 
 @contextmanager
@@ -107,14 +107,13 @@ def tracked_run(
     tags: Mapping[str, Any] | None = None,
     key: str | None = None,
 ) -> Generator[TrackedRun, None, None]:
-    """A run that is tracked while the block lasts; its children end with it.
+    """Track a run while the block lasts; its children end with it.
 
     Args:
         name: Shown in MLflow.
         params: Settings of the run.
         tags: Digests, ids. The id of the Prefect flow run is added.
-        key: Names the run for good: a resumed run goes on in the MLflow run of the killed one,
-            which had the same key. None: a new run.
+        key: The same key continues the same MLflow run, as for a resumed run. None: a new run.
     """
     home = Store.default().root
     spool = Spool(home / "spool" / checked_name(key or uuid.uuid4().hex))
@@ -127,13 +126,15 @@ def tracked_run(
         run.set_tags({**(tags or {}), **prefect_ids()})
         with ended(run):
             yield run
-        if not spool.remove_if_told():
-            log.warning("MLflow was not told all of %s: see %s.", plain(name), spool.folder)
+        if not spool.remove_if_delivered():
+            log.warning(
+                "Events of %s are not delivered to MLflow yet: %s", plain(name), spool.folder
+            )
 
 
 @contextmanager
 def ended(run: TrackedRun) -> Generator[None, None, None]:
-    """Deliver a run while the block lasts, and its end in any case."""
+    """Deliver the events while the block lasts, and the final status in any case."""
     run.sender.start()
     status = "FAILED"
     try:
@@ -145,14 +146,14 @@ def ended(run: TrackedRun) -> Generator[None, None, None]:
 
 
 def prefect_ids() -> dict[str, str]:
-    """The Prefect flow run that this code runs in, if any."""
+    """The id of the current Prefect flow run, if there is one."""
     from prefect.runtime import flow_run
 
     return {"prefect.flow_run_id": str(flow_run.id)} if flow_run.id else {}
 
 
 def dotted(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Nested mappings as dotted names that MLflow allows."""
+    """Yield nested mappings as dotted names that MLflow allows."""
     for name, value in values.items():
         if isinstance(value, Mapping):
             yield from dotted(value, f"{prefix}{name}.")
@@ -161,11 +162,11 @@ def dotted(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, A
 
 
 def redacted_texts(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Names and values as they may be written down."""
+    """Yield names and values without secrets."""
     return ((name, redacted(str(value))) for name, value in dotted(values))
 
 
-@lru_cache  # a training says the same names at every step
+@lru_cache  # a training logs the same names at every step
 def plain(name: str) -> str:
     """A name that MLflow allows and that holds no secret."""
     return UNNAMEABLE.sub("_", redacted(name))[:250]
