@@ -179,7 +179,8 @@ def put(name: str, table: ResultTable, folder: Path = RESULTS) -> None:
 def add(file: Path, folder: Path = RESULTS) -> None:
     """Replace the stored table and claims of an experiment by the table.json that a run left."""
     made = json.loads(file.read_text("utf-8"))
-    id, name = made["experiment"], made["experiment"].partition(".")[0]
+    id, (paper, of_paper, _) = made["experiment"], made["experiment"].partition(".")
+    name = paper if of_paper else "methods"
     rows = [ResultRow.model_validate(row) for row in made["rows"]]
     claims = [row for row in rows if "claim" in row.factors]
     scores = tuple(over_seeds(row for row in rows if "claim" not in row.factors))
@@ -188,9 +189,10 @@ def add(file: Path, folder: Path = RESULTS) -> None:
     pivot = Pivot(columns=("column",))
     table = ResultTable(id=id, title=title, rows=scores, pivot=pivot, command=command, notes=notes)
     put(name, table, folder)
-    [stored] = [table for table in load(name, folder) if table.pivot == CLAIMS]
-    others = [row for row in stored.rows if row.task != id]
-    put(name, stored.model_copy(update={"rows": (*others, *claims)}), folder)
+    for stored in load(name, folder):
+        if stored.pivot == CLAIMS:
+            others = [row for row in stored.rows if row.task != id]
+            put(name, stored.model_copy(update={"rows": (*others, *claims)}), folder)
 
 
 def main() -> None:

@@ -110,8 +110,7 @@ def run_table(settings: "Reproduction", as_json: bool, markdown: Path | None = N
     from sentemb_core.store.disk import replacing_in
     from sentemb_core.store.objects import Store
     from tasks.experiment_table import write_experiment
-    from tasks.results import terminal
-    from tasks.tables.markdown import write_between_marks
+    from tasks.results import terminal, write_between_marks
 
     settings.check_files()
     with filling(markdown, settings.marks), running():
@@ -136,7 +135,7 @@ def filling(file: Path | None, name: str) -> Generator[None, None, None]:
 
     A record does not keep the file, so `resume` does not write it: say so after an error.
     """
-    from tasks.tables.markdown import around_marks
+    from tasks.results import around_marks
 
     if file:
         around_marks(file, name)

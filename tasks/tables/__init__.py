@@ -1,1 +1,0 @@
-"""Results as tables: of a run, of methods, of a benchmark, of a paper's experiment."""
