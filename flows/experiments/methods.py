@@ -38,7 +38,7 @@ from sentemb_core.config.experiments import (
 from sentemb_core.config.methods import CONPONO, Condenser, InfoCSEIDCPairs
 from sentemb_core.config.presets import preset_of
 from sentemb_core.config.run import RANDOM_ENCODERS, AnnotationConfig, EncoderConfig
-from sentemb_core.types import Pooling
+from sentemb_core.types import Json, Pooling
 from tasks.checks import entry_of
 
 METHODS_SMALL = "methods-small"
@@ -168,15 +168,19 @@ def label_of(name: str, count: int) -> str:
 
 def columns_of(corpus: Corpus) -> list[Column]:
     """Return recalls of titles, or two STS sets for a corpus without titles, and the seconds."""
-    common = {"corpus": corpus, "averaged": False}
+    judges: dict[str, Json] = {
+        "STS-B dev": {"judge": "STS-B-dev"},
+        "SICK-R test": {"judge": "SICK-R"},
+    }
     if has_counterparts(corpus):
-        judges = {f"R@{k}": {"judge": TITLE, "measure": f"R@{k}"} for k in (1, 5, 10)}
-        judges["R@5"]["compared"] = True
-    else:
-        judges = {"STS-B dev": {"judge": "STS-B-dev"}, "SICK-R test": {"judge": "SICK-R"}}
+        judges = {
+            f"R@{k}": {"judge": TITLE, "measure": f"R@{k}", "compared": k == 5} for k in (1, 5, 10)
+        }
     judges["seconds"] = {"judge": SECONDS}
     return [
-        Column.model_validate({"label": f"{corpus} {name}", **common, **judge})
+        Column.model_validate(
+            {"label": f"{corpus} {name}", "corpus": corpus, "averaged": False} | judge
+        )
         for name, judge in judges.items()
     ]
 

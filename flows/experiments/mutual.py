@@ -328,23 +328,23 @@ EXTENSION = table(
 
 RESTART = table(
     id="mutual.x2",
-    title="Our own ablation: a round goes on from the one before, or anew from the initialiser",
+    title="Our own ablation: a round goes on from the one before, or restarts from the initialiser",
     arms=(
         *FIXED,
         Arm(label="conpono", steps=(CP,)),
         Arm(label="goes on", steps=IDC),
-        Arm(label="anew", steps=(CP, SelfTrain(), SelfTrain(restart=True))),
+        Arm(label="restart", steps=(CP, SelfTrain(), SelfTrain(restart=True))),
         Arm(
-            label="anew, twice the steps",
+            label="restart, twice the steps",
             steps=(CP, SelfTrain(), SelfTrain(restart=True, times=2)),
         ),
     ),
     claims=(
         claim(
-            "(ours) A second round that goes on is better than one that starts anew",
-            *("goes on", "anew"),
+            "(ours) A second round that goes on is better than one that restarts",
+            *("goes on", "restart"),
         ),
-        claim("(ours) ... and when that trains for as long", "goes on", "anew, twice the steps"),
+        claim("(ours) ... and when that trains for as long", "goes on", "restart, twice the steps"),
     ),
     differs=NOT_IN_PAPER,
 )
@@ -361,7 +361,7 @@ BY_TOPIC = table(
     columns=(Column(label="pairs of titles", corpus="session_mixed_titles", judge=CASE),),
     claims=(
         claim(
-            "The second round's encoder tells topics apart that the first one's does not",
+            "The second round's encoder separates topics that the first one's does not",
             *("round 2", "round 1"),
         ),
     ),
