@@ -39,7 +39,7 @@ def test_a_long_word_is_cut_or_wrapped():
 
 
 def test_no_text_controls_the_terminal(capsys):
-    show(terminal_table(["text"], [[CONTROLS]], title=CONTROLS), f"said {CONTROLS}")
+    show(terminal_table(["text"], [[CONTROLS]], title=CONTROLS), f"text {CONTROLS}")
     complain(CONTROLS)
     remark(f"one\n\ttwo {CONTROLS}")
     log_to_stderr()
