@@ -214,8 +214,8 @@ def canary(model: Model, index: Index, *, json: Json = False) -> int:
     from sentemb_core.evaluation.canary import match_encoder
 
     with open_encoder(model) as encoder:
-        found = match_encoder(encoder, index)
-    return show_match(found, index, model, json=json)
+        match = match_encoder(encoder, index)
+    return show_match(match, index, model, json=json)
 
 
 @app.command
@@ -360,7 +360,10 @@ def methods(*, json: Json = False) -> int:
     }
     if json:
         console.emit(
-            [vars(one) | {"needs": one.needs, "presets": presets[one.name]} for one in LISTING]
+            [
+                vars(entry) | {"needs": entry.needs, "presets": presets[entry.name]}
+                for entry in LISTING
+            ]
         )
         return 0
     from sentemb_core.report.terminal import methods_table, untrained_table

@@ -213,10 +213,10 @@ def nearest_documents(
     best: list[Hit] = []
     for piece in pieces:
         least = best[-1].score if len(best) == top else -inf
-        found, scores = search(query[None], piece.vectors, top)
+        indices, scores = search(query[None], piece.vectors, top)
         best += [
             piece.hit(document, score, query)
-            for document, score in zip(found[0].tolist(), scores[0].tolist(), strict=True)
+            for document, score in zip(indices[0].tolist(), scores[0].tolist(), strict=True)
             if score > least
         ]
         best = sorted(best, key=lambda hit: -hit.score)[:top]

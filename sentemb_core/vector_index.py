@@ -73,16 +73,16 @@ def require_writer(index: Path, digest: str) -> None:
         OtherEncoderError: another encoder wrote it, or it names no encoder.
     """
     metadata: dict[bytes, bytes] = pq.read_schema(index).metadata or {}
-    found = metadata.get(ENCODER, b"").decode()
-    if not found:
+    writer = metadata.get(ENCODER, b"").decode()
+    if not writer:
         raise OtherEncoderError(
             f"{index} does not name the encoder of its vectors: another program wrote it. `encode` "
             "the documents again."
         )
-    if found != digest:
+    if writer != digest:
         raise OtherEncoderError(
             f"An index is searched with the encoder that wrote it. {index} was written by "
-            f"{found[:12]}, and this encoder is {digest[:12]} (SHA-256 of weights, vocabulary, "
+            f"{writer[:12]}, and this encoder is {digest[:12]} (SHA-256 of weights, vocabulary, "
             "pooling, similarity and length). Use its encoder (`python -m flows canary` checks "
             "registered versions), or `encode` the documents again."
         )

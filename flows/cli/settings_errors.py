@@ -136,19 +136,18 @@ def children(table: str, known: Iterable[str]) -> list[str]:
 
 
 def similar(path: str, known: Iterable[str]) -> str:
-    """`; did you mean 'training.steps'?`: settings of the same name, else of a similar one."""
-    paths = [*dict.fromkeys(known)]
-    name = path.split(".")[-1]
-    same = [one for one in paths if one.split(".")[-1] == name and one != path]
-    least = min((one.count(".") for one in same), default=0)
-    near = [one for one in same if one.count(".") == least] or difflib.get_close_matches(
-        path, paths
-    )
+    """`; did you mean 'training.steps'?`: settings of the same name, else of a similar name."""
+    name_of = {other: other.rpartition(".")[2] for other in known}
+    name = path.rpartition(".")[2]
+    same = [other for other in name_of if name_of[other] == name and other != path]
+    depth = min((other.count(".") for other in same), default=0)
+    near = [other for other in same if other.count(".") == depth]
+    near = near or difflib.get_close_matches(path, name_of)
     if not near:
-        names = {one.split(".")[-1]: one for one in reversed(paths)}
-        near = [names[one] for one in difflib.get_close_matches(name, names)]
-    tops = dict.fromkeys(one.split(".")[0] for one in paths)
-    return f"; {did_you_mean(*near)}" if near else f"; known: {', '.join(tops)}"
+        path_of_name = {name_of[other]: other for other in reversed(name_of)}
+        near = [path_of_name[close] for close in difflib.get_close_matches(name, path_of_name)]
+    tables = dict.fromkeys(other.partition(".")[0] for other in name_of)
+    return f"; {did_you_mean(*near)}" if near else f"; known: {', '.join(tables)}"
 
 
 def paths_in(model: type[BaseModel], above: str = "") -> Iterator[str]:
