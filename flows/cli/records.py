@@ -19,7 +19,7 @@ NO_RUNS = (
 FAILS_AGAIN = re.compile(r"E(001|[1235]\d\d|402) (?!.*The network broke off)")
 """Errors of settings, data or models: the same run fails with them again."""
 
-TABLES = {"corpora", "models", "experiment", "compare"}
+TABLES = {"models", "experiment", "compare"}
 """Keys in the settings of a table, which returns no encoder."""
 
 

@@ -66,10 +66,11 @@ def report_command(run: str | None, as_json: bool) -> int:
 
 def register_command(run: str | None, as_json: bool) -> int:
     prepare()
-    from tasks.gate import registered
+    from tasks.gate import registered_version
 
     record, outcome = outcome_of(run)
-    version = registered(checked(record.config), outcome.training, outcome.encoder, outcome.run)
+    config = checked(record.config)
+    version = registered_version(config, outcome.training, outcome.encoder, outcome.run)
     if as_json:
         emit({"uri": version.uri, "name": version.name, "version": version.version})
     else:

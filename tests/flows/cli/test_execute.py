@@ -71,6 +71,6 @@ def test_only_an_earlier_table_is_overwritten(tmp_path: Path):
     (tmp_path / "table.csv").write_text("mine")
     with pytest.raises(UsageError):
         make_folder(str(tmp_path))
-    table = {"run": "benchmark-1", "models": {}, "scores": []}
+    table = {"run": "benchmark-1", "models": {}, "rows": []}
     (tmp_path / "table.json").write_text(json.dumps(table))
     make_folder(str(tmp_path))

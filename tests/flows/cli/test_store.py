@@ -54,15 +54,15 @@ def test_serve_replaces_the_process_by_the_deployments(call, monkeypatch):
 def test_promote_asks_the_gate_without_a_server(
     call, monkeypatch, alias: str, code: int, registers: bool
 ):
-    def landed(*_: object) -> GateOutcome:
+    def gated(*_: object) -> GateOutcome:
         assert isinstance(current_executor(), InProcess)
-        return GateOutcome(uri="models:/tiny/2", alias=alias, reason="Why.", standing="It stands.")
+        return GateOutcome(uri="models:/tiny/2", alias=alias, reason="Why.", serving="It serves.")
 
     config = {"corpus": {"source": "a.jsonl"}, "register_model": registers}
     run = SimpleNamespace(id="run-1", config=config)
     outcome = SimpleNamespace(training=None, encoder=None, run="run-1")
     monkeypatch.setattr("flows.cli.store.outcome_of", lambda _: (run, outcome))
-    monkeypatch.setattr("tasks.gate.landed", landed)
+    monkeypatch.setattr("tasks.gate.register_and_gate", gated)
     found, out, error = call("promote")
     assert (found, "Why." in out, "error E701" in error) == (code, code == 0, code == 4)
     assert ("register_model=false" in error) is not registers
