@@ -1,4 +1,4 @@
-"""Samplers: `batch(step)` is a pure function of (seed, step), so resuming needs the step alone."""
+"""Samplers: `batch(step)` is a pure function of (seed, step), so resuming needs only the step."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -21,13 +21,13 @@ from sentemb_core.methods.parts.views import Batch, Draw, owners, ranks
 
 log = logging.getLogger(__name__)
 
-TOLD = 1_000
-"""Batches that are looked at for the log."""
+LOGGED_BATCHES = 1_000
+"""Batches that the log's averages cover."""
 
 
 @runtime_checkable
 class Sampler(Protocol):
-    """Where the loop gets its batches from."""
+    """The source of the loop's batches."""
 
     def batch(self, step: int) -> Batch: ...
 
@@ -38,12 +38,12 @@ def sampler_for(
     corpus: Documents,
     annotation: Annotation | None = None,
 ) -> "PairBatches | ClusterBatches":
-    """The sampler of a configuration.
+    """Return the sampler of a configuration.
 
     Raises:
         EmptyPairsError: too few documents give a pair.
-        NoNegativesError: fewer than two documents give one.
-        RecipeError: the method needs an annotation and there is none.
+        NoNegativesError: fewer than two documents give a pair.
+        RecipeError: the method needs an annotation, which is absent.
     """
     if isinstance(config.method, InfoCSEIDCPairs) and config.method.batches == "cluster":
         return ClusterBatches(
@@ -59,10 +59,10 @@ def sampler_for(
 
 
 class PairBatches:
-    """Every pair once an epoch, in random orientation; the last short batch is dropped.
+    """Every pair once an epoch, in random orientation. The last short batch is dropped.
 
-    The pairs of one document are spread evenly over the epoch, so that a batch prefers distinct
-    documents; what still meets is masked in the loss.
+    The pairs of a document are spread evenly over the epoch, so a batch prefers distinct documents.
+    The loss masks the remaining pairs of one document.
     """
 
     def __init__(
@@ -77,10 +77,10 @@ class PairBatches:
         self.batch_size = _feasible(batch_size, len(pairs), "pairs")
         self.batches_per_epoch = len(pairs) // self.batch_size
         self._epoch, self._order = -1, np.empty(0, np.int64)
-        self._tell(document)
+        self._log_repeats(document)
 
     def batch(self, step: int) -> Batch:
-        """The views of step `step`, counted from 0."""
+        """Return the views of step `step`, counted from 0."""
         epoch, place = divmod(step, self.batches_per_epoch)
         rows = self._order_of(epoch)[place * self.batch_size :][: self.batch_size]
         rng = np.random.default_rng([self._seed, 1, step])
@@ -89,17 +89,17 @@ class PairBatches:
         draw = Draw(np.where(swap, j, i), np.where(swap, i, j), np.arange(len(rows)))
         return _viewed(self._method, self._corpus, draw, rng, pairs=len(rows))
 
-    def _tell(self, document: Int64[np.ndarray, " pairs"]) -> None:
-        """What an epoch leaves out, and how many pairs meet another of their document in it."""
-        rows = self._order_of(0)[: min(self.batches_per_epoch, TOLD) * self.batch_size]
+    def _log_repeats(self, document: Int64[np.ndarray, " pairs"]) -> None:
+        """Log the size of an epoch and its same-document pairs."""
+        rows = self._order_of(0)[: min(self.batches_per_epoch, LOGGED_BATCHES) * self.batch_size]
         drawn = np.random.default_rng([self._seed, 0]).choice(document, len(rows))
         spread, random = (
             _repeats(documents.reshape(-1, self.batch_size))
             for documents in (document[rows], drawn)
         )
         log.info(
-            "batches an epoch: %d of %d pairs each, %d pairs left out; in a batch %.1f pairs meet "
-            "another of their document, which is no negative (%.1f, were they drawn at random)",
+            "batches an epoch: %d of %d pairs, %d pairs left out; same-document pairs per batch: "
+            "%.1f (masked, not used as negatives; %.1f in random batches)",
             self.batches_per_epoch, self.batch_size, len(document) % self.batch_size,
             spread, random,
         )  # fmt: skip
@@ -112,11 +112,11 @@ class PairBatches:
 
 
 class ClusterBatches:
-    """Whole documents until the sentence budget is reached, every sentence encoded once.
+    """Whole documents up to a budget of sentences; every sentence is encoded once.
 
-    From one cluster at most `max_per_cluster` sentences are drawn, from one document at most half
-    a budget, so that no document is alone; singletons are of no use and dropped. Sizes vary around
-    the budget by what one document brings.
+    A cluster gives at most `max_per_cluster` sentences, and a document at most half a budget, so
+    that a batch has several documents. Singletons are dropped. A batch may exceed the budget by the
+    sentences of one document.
     """
 
     def __init__(
@@ -130,7 +130,7 @@ class ClusterBatches:
     ) -> None:
         self._method, self._corpus, self._seed = method, corpus, seed
         clusters = corpus.document_of * (labels.max(initial=0) + 1) + labels
-        self._sentences = _in_company(clusters, ~corpus.held_out[corpus.document_of])
+        self._sentences = _in_shared_clusters(clusters, ~corpus.held_out[corpus.document_of])
         self._cluster = np.unique(clusters[self._sentences], return_inverse=True)[1]
         document = corpus.document_of[self._sentences]
         _check_documents(corpus, document)
@@ -146,7 +146,7 @@ class ClusterBatches:
         self._epoch, self._order, self._batch_of = -1, self._starts, self._starts
 
     def batch(self, step: int) -> Batch:
-        """The views of step `step`, counted from 0."""
+        """Return the views of step `step`, counted from 0."""
         epoch, place = divmod(step, self.batches_per_epoch)
         rng = np.random.default_rng([self._seed, 1, step])
         documents = self._documents_of(epoch, place)
@@ -159,7 +159,7 @@ class ClusterBatches:
         return _viewed(self._method, self._corpus, draw, rng, pairs=pairs)
 
     def _costs_of_documents(self) -> Int64[np.ndarray, " documents"]:
-        """Sentences each document brings to a batch, at most."""
+        """Return the largest number of sentences that each document gives to a batch."""
         first, sizes = np.unique(self._cluster, return_index=True, return_counts=True)[1:]
         owner = np.searchsorted(self._starts, first, side="right") - 1
         brought = np.minimum(sizes, self._per_cluster)
@@ -167,7 +167,7 @@ class ClusterBatches:
         return np.minimum(costs.astype(np.int64), self._per_document)
 
     def _documents_of(self, epoch: int, place: int) -> list[int]:
-        """Documents whose share of the epoch begins inside this batch's window of the budget."""
+        """Return the documents whose part of the epoch begins inside this batch's budget."""
         if epoch != self._epoch:
             rng = np.random.default_rng([self._seed, 0, epoch])
             self._epoch, self._order = epoch, rng.permutation(len(self._starts))
@@ -179,7 +179,7 @@ class ClusterBatches:
     def _drawn(
         self, rows: Int64[np.ndarray, " rows"], rng: np.random.Generator
     ) -> Bool[np.ndarray, " rows"]:
-        """Which rows to keep: a random few of each cluster, random clusters of a long document."""
+        """Return the rows to keep: some of each cluster, and some clusters of a long document."""
         clusters, cluster = np.unique(self._cluster[rows], return_inverse=True)
         kept = ranks(cluster, rng.random(len(rows))) < self._per_cluster
         sizes = np.bincount(cluster[kept], minlength=len(clusters))
@@ -204,9 +204,9 @@ def _viewed(
 def _spread(
     counts: Int64[np.ndarray, " documents"], rng: np.random.Generator
 ) -> Int64[np.ndarray, " pairs"]:
-    """An order of pairs, grouped by document, in which each document's lie evenly apart.
+    """Return an order of pairs, grouped by document, that spreads each document's pairs evenly.
 
-    A document's pairs are shuffled; the r-th of c gets the place (r + uniform) / c of the epoch.
+    A document's pairs are shuffled; the r-th of c goes to (r + uniform) / c of the epoch.
     """
     n = int(counts.sum())
     owner = np.repeat(np.arange(len(counts)), counts)
@@ -214,10 +214,10 @@ def _spread(
     return np.argsort((rank + rng.random(n)) / counts[owner], kind="stable")
 
 
-def _in_company(
+def _in_shared_clusters(
     clusters: Int64[np.ndarray, " sentences"], trainable: Bool[np.ndarray, " sentences"]
 ) -> Int64[np.ndarray, " kept"]:
-    """Trainable sentences that share their cluster with another."""
+    """Return the trainable sentences whose cluster has another sentence."""
     _, inverse, sizes = np.unique(clusters, return_inverse=True, return_counts=True)
     return np.flatnonzero(trainable & (sizes[inverse] >= 2))
 
@@ -227,32 +227,32 @@ def _check_documents(corpus: Documents, document: Int64[np.ndarray, " n"]) -> No
     if giving < LEAST_SHARE * usable or giving == 0:
         longest = int(np.diff(corpus.offsets)[~corpus.held_out].max(initial=0))
         raise EmptyPairsError(
-            f"At least {LEAST_SHARE:.0%} of the documents must give a pair; found {giving} of "
-            f"{usable}, the longest has {counted(longest, 'sentence')}: check the sentence "
-            "splitter, or take a corpus of longer documents"
+            f"At least {LEAST_SHARE:.0%} of the documents must give a pair. Found {giving} of "
+            f"{usable}; the longest has {counted(longest, 'sentence')}. Check the sentence "
+            "splitter, or use a corpus of longer documents."
         )
     if giving < 2:
         raise NoNegativesError(
-            f"A batch must span at least two documents, or it has nothing to contrast with; found "
-            f"{giving} of {usable} that gives a pair: add documents"
+            "A batch needs pairs of at least two documents, or it has no negatives. Found "
+            f"{giving} of {usable} documents with a pair. Add documents."
         )
 
 
 def _repeats(batches: Int64[np.ndarray, "batches size"]) -> float:
-    """How many pairs of a batch, in the mean, are of a document that it already has."""
+    """Return how many rows of a batch, on average, repeat a document of the batch."""
     ordered = np.sort(batches, axis=1)
     return float((ordered[:, 1:] == ordered[:, :-1]).sum(axis=1).mean())
 
 
 def _feasible(wanted: int, available: int, what: str) -> int:
-    """The batch size, shrunk with a warning to what there is.
+    """Return the batch size, reduced with a warning to the available number.
 
-    How many pairs an annotation finds is known in the middle of a run only: a round must not fail
-    because they are a few short of a batch.
+    The number of pairs is known only in the middle of a run: a round must not fail because it has a
+    few pairs less than a batch.
     """
     if wanted <= available:
         return wanted
-    log.warning("batch_size %d is above the %d %s there are: it shrinks", wanted, available, what)
+    log.warning("batch_size %d reduced to the available %d %s", wanted, available, what)
     return available
 
 
@@ -265,12 +265,10 @@ def corpus_sampler(
     corpus: TokenCorpus,
     found: StoredAnnotation | None = None,
 ) -> Sampler:
-    """The sampler of a configuration (`sampler_for`), in flat memory whatever the corpus's size.
+    """Return the sampler of a configuration (`sampler_for`) for a corpus larger than memory.
 
     Raises:
-        EmptyPairsError: too few documents give a pair.
-        NoNegativesError: fewer than two documents give one.
-        RecipeError: the method needs an annotation and there is none.
+        EmptyPairsError, NoNegativesError, RecipeError: as `sampler_for`.
     """
 
     def of(shards: Sequence[int], seed: int) -> Batches:
@@ -285,17 +283,17 @@ def corpus_sampler(
 
 
 def some(corpus: TokenCorpus, seed: int) -> TokenCorpus:
-    """The corpus, or of a larger one `AT_ONCE` shards drawn at random."""
+    """Return the corpus, or `AT_ONCE` random shards of a larger corpus."""
     count = len(corpus.shards)
     drawn = np.random.default_rng(seed).permutation(count)[:AT_ONCE]
     return corpus.part(np.sort(drawn).tolist())
 
 
 class PartBatches:
-    """Part after part; every epoch deals the shards out anew into parts of up to `AT_ONCE`.
+    """Batches of one part of the corpus after another. Each epoch deals the shards into new parts.
 
-    `batch(step)` is a pure function of (seed, step): how many batches a part has is known once it
-    was opened, so a training that goes on opens those again that it has passed.
+    A part has up to `AT_ONCE` shards. `batch(step)` is a pure function of (seed, step). The number
+    of a part's batches is known once it is open, so a resumed training opens all earlier parts.
     """
 
     def __init__(self, of: Callable[[Sequence[int], int], Batches], shards: int, seed: int) -> None:
@@ -304,7 +302,7 @@ class PartBatches:
         self._open(0, 0)
 
     def batch(self, step: int) -> Batch:
-        """The views of step `step`, counted from 0."""
+        """Return the views of step `step`, counted from 0."""
         if step < self._begin:
             self._open(0, 0)
         while step >= self._end:
@@ -313,9 +311,9 @@ class PartBatches:
         return self._batches.batch(step - self._begin)
 
     def _open(self, number: int, begin: int) -> None:
-        """Part `number`, or the next one that has something to learn from, from step `begin` on."""
-        self._batches: Batches | None = None  # before another is held
-        last = number + 2 * self._parts - 2  # usable ones may end an epoch and begin one
+        """Open part `number`, or the next part with pairs, as the batches from step `begin` on."""
+        self._batches: Batches | None = None  # frees the memory of the last part
+        last = number + 2 * self._parts - 2  # usable parts may end one epoch and begin the next
         for tried in range(number, last + 1):
             shards, seed = self._dealt(tried)
             log.info("part %d of the corpus: %d of %d shards", tried + 1, len(shards), self._shards)
@@ -324,14 +322,14 @@ class PartBatches:
             except (EmptyPairsError, NoNegativesError) as error:
                 if tried == last:
                     raise
-                log.warning("it is passed over: %s", error)
+                log.warning("part %d skipped: %s", tried + 1, error)
                 continue
             self._number, self._begin = tried, begin
             self._end = begin + self._batches.batches_per_epoch
             return
 
     def _dealt(self, number: int) -> tuple[list[int], int]:
-        """The shards of a part, counted over all epochs, and the seed of its batches."""
+        """Return a part's shards and the seed of its batches; parts count over all epochs."""
         epoch, place = divmod(number, self._parts)
         order = np.random.default_rng([self._seed, 2, epoch]).permutation(self._shards)
         seed = np.random.default_rng([self._seed, 3, number]).integers(1 << 32)

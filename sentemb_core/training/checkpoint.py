@@ -1,4 +1,4 @@
-"""Atomic, verified checkpoints: a broken or half-written one is never used."""
+"""Atomic, verified checkpoints: a broken or partial checkpoint is never used."""
 
 import json
 import logging
@@ -18,31 +18,31 @@ from sentemb_core.store import disk
 log = logging.getLogger(__name__)
 
 KEPT = 2
-"""Checkpoints: should the newest be broken, the one before is there."""
+"""Checkpoints to keep: if the newest is broken, the one before it is used."""
 
 HOUR = 3600.0
-"""After which a draft is nobody's."""
+"""Seconds after which a draft is abandoned."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Tensors by name, and a text of everything that is not a tensor."""
+    """Tensors by name, and all other state as a text."""
 
     tensors: Mapping[str, Tensor]
     facts: str
 
 
 def save_checkpoint(folder: Path, step: int, checkpoint: Checkpoint) -> None:
-    """Write `step-N.safetensors`, then its manifest; older ones go.
+    """Write `step-N.safetensors`, then its manifest; remove older checkpoints.
 
-    Where the file system does not lock, another process may write the same bytes to this folder,
-    or remove it when it is done: neither keeps this one from going on.
+    Where the file system does not lock, another process may write the same bytes to this folder, or
+    remove the folder at its end. Both are handled.
 
     Raises:
-        StorageError: the disk refused; what was there before is untouched.
+        StorageError: the disk refused; earlier checkpoints are unchanged.
     """
     disk.make_folder(folder)
-    _remove_left_drafts(folder)
+    _remove_abandoned_drafts(folder)
     path = folder / f"step-{step:08d}.safetensors"
     draft = folder / disk.unique("draft")
     _write(draft, checkpoint)
@@ -54,25 +54,25 @@ def save_checkpoint(folder: Path, step: int, checkpoint: Checkpoint) -> None:
 
 
 def last_step(folder: Path) -> int:
-    """That of the newest checkpoint, whole or not; 0 where there is none."""
+    """Return the step of the newest checkpoint, whole or not; 0 without a checkpoint."""
     return max((int(path.stem.removeprefix("step-")) for path in _manifests(folder)), default=0)
 
 
 def remove_checkpoints(folder: Path) -> None:
-    """All of them: of two recipes in one folder only the one that is further on would be kept."""
+    """Remove all checkpoints: of two recipes in a folder only the later steps would be kept."""
     _remove(_manifests(folder))
 
 
 def require_room(folder: Path, size: int, due: int) -> None:
-    """Refuse a training before its first step whose checkpoints the disk could not hold.
+    """Check before the first step that the disk can hold the training's checkpoints.
 
     Args:
-        folder: Theirs; those of an interrupted training are there already.
-        size: Bytes of one.
-        due: How many will be written. The next is whole before the oldest goes.
+        folder: Folder of the checkpoints; an interrupted training has some already.
+        size: Bytes of a checkpoint.
+        due: Number of checkpoints to write. A new one is written before the oldest is removed.
 
     Raises:
-        StorageError: too little is free.
+        StorageError: too little free space.
     """
     held = len(_manifests(folder))
     count = min(due, max(KEPT + 1 - held, 1))
@@ -80,25 +80,25 @@ def require_room(folder: Path, size: int, due: int) -> None:
 
 
 def last_checkpoint(folder: Path) -> Checkpoint | None:
-    """The newest checkpoint whose bytes are those its manifest names."""
+    """Return the newest checkpoint that matches its manifest."""
     for manifest in reversed(_manifests(folder)):
         path = manifest.with_suffix(".safetensors")
         if _is_whole(manifest, path):
             return _read(path)
-        log.warning("checkpoint %s is broken and is ignored", path.name)
+        log.warning("broken checkpoint ignored: %s", path.name)
     return None
 
 
-def _remove_left_drafts(folder: Path) -> None:
-    """Of killed processes: ours, and those that safetensors writes first."""
+def _remove_abandoned_drafts(folder: Path) -> None:
+    """Remove the drafts of killed processes, also those of safetensors."""
     for draft in (*folder.glob("draft-*"), *folder.glob(".tmp*")):
-        with suppress(FileNotFoundError):  # another process was quicker
+        with suppress(FileNotFoundError):  # another process removed it first
             if draft.stat().st_mtime < time.time() - HOUR:
                 disk.remove(draft)
 
 
 def _manifests(folder: Path) -> list[Path]:
-    """Of all checkpoints, the oldest first."""
+    """Return the manifests of all checkpoints, the oldest first."""
     return sorted(folder.glob("step-*.json"))
 
 
@@ -123,8 +123,8 @@ def _publish(draft: Path, path: Path) -> None:
 
 def _is_whole(manifest: Path, path: Path) -> bool:
     try:
-        said = json.loads(disk.read(manifest))
-        return (said["size"], said["sha256"]) == (path.stat().st_size, disk.sha256(path))
+        expected = json.loads(disk.read(manifest))
+        return (expected["size"], expected["sha256"]) == (path.stat().st_size, disk.sha256(path))
     except (FileNotFoundError, StorageError, ValueError, KeyError, TypeError):
         return False
 

@@ -1,4 +1,4 @@
-"""One step's gradients: a batch through its readers, the head and the method's losses."""
+"""Gradients of one step: a batch through the forward passes, the head and the method's losses."""
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,28 +28,27 @@ from sentemb_core.methods.parts.views import IGNORED, Batch, View
 from sentemb_core.training.passes import cached_gradients, length_groups, plain_gradients
 
 TRANSFORMER_SLACK = 1024
-"""Padding tokens that a pass of a transformer may hold. On an Intel with AMX, in bfloat16, batches
-of 128 sentences train at 1.05 to 1.5 times the speed of a slack of 64, in .5 to 1 times its memory
-(MiniLM, and ConSERT on 2 layers); 4,096 is no faster there, and pads more where texts are long."""
+"""Most padding tokens in a pass of a transformer. On an Intel with AMX, in bfloat16, batches of 128
+sentences train 1.05 to 1.5 times as fast as with a slack of 64, with .5 to 1 times its memory
+(MiniLM; ConSERT on 2 layers). A slack of 4,096 is no faster and pads more."""
 
 CUDA_SLACK = 8192
-"""The same on CUDA, where a pass costs its launches: on an H200 MiniLM trains in batches of 64
-pairs at 1.7 times the speed of a slack of 1,024 (1.4 in bfloat16), of 256 at 1.5 (2.6) times
-(`benchmarks/gpu.py`); by 65,536 it is no faster."""
+"""The same on CUDA, where a pass costs kernel launches. On an H200, MiniLM trains 1.7 times as fast
+as with a slack of 1,024 in batches of 64 pairs (1.4 in bfloat16), and 1.5 (2.6) times in batches of
+256 (`benchmarks/gpu.py`). A slack of 65,536 is no faster."""
 
 STATIC_SLACK = 4096
-"""The same of a static table: one more pass costs a dense gradient of the whole table, as much as
-some thousand tokens."""
+"""The same of a static table, where a further pass costs a dense gradient of the whole table."""
 
 
 @dataclass(frozen=True)
-class Step:
-    """What one step came to.
+class StepResult:
+    """Loss, metrics and vectors of one step.
 
     Attributes:
-        loss: All terms together.
-        metrics: Of every term by its name, and what the terms report.
-        vectors: Of every view after the head, detached.
+        loss: The sum of all terms.
+        metrics: The value of every term by its name, and further metrics of the terms.
+        vectors: The vectors of every view after the head, detached.
     """
 
     loss: float
@@ -58,13 +57,13 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Share:
-    """Views that one reader reads together, as one list of rows.
+class JointViews:
+    """Views that share a forward pass, as one list of rows.
 
     Attributes:
-        reader: Of all.
-        views: By name; a single one where its rows have losses of their own.
-        own_losses: Whether they have.
+        reader: The forward pass of all views.
+        views: The views by name; a single view if its rows have their own losses.
+        own_losses: Whether rows have their own losses.
     """
 
     reader: ForwardPass | FullBatchForward
@@ -73,19 +72,19 @@ class Share:
 
     @property
     def view(self) -> View:
-        """The one whose rows have losses of their own."""
+        """Return the only view, whose rows have their own losses."""
         (view,) = self.views.values()
         return view
 
     @property
     def name(self) -> str:
-        """Of this view."""
+        """Return the name of `view`."""
         (name,) = self.views
         return name
 
     @cached_property
     def targets(self) -> int:
-        """Of this view."""
+        """Return the number of targets in `view`."""
         return sum(int((row != IGNORED).sum()) for row in self.view.targets or ())
 
     @cached_property
@@ -95,21 +94,21 @@ class Share:
 
 @dataclass(frozen=True)
 class Pass:
-    """Rows of one share that go through its reader at once."""
+    """Rows of joint views in one forward pass."""
 
-    share: Share
+    joint: JointViews
     rows: Int64[np.ndarray, " rows"]
 
 
 @dataclass(frozen=True)
 class GradientJob:
-    """All that stays the same from step to step.
+    """Computes the gradients of any step of a training.
 
     Attributes:
-        learner: Its parameters receive gradients.
-        method: Gives the losses.
-        bfloat16: Autocast of forwards; losses between rows are always float32.
-        seed: Of dropout; a step derives its own from it.
+        learner: Its parameters receive the gradients.
+        method: Defines the losses.
+        bfloat16: Whether forward passes use autocast. Losses between rows are always float32.
+        seed: Seed of dropout, from which each step derives its own.
     """
 
     learner: Learner
@@ -117,56 +116,56 @@ class GradientJob:
     bfloat16: bool
     seed: int
 
-    def run(self, batch: Batch, step: int, chunk: int | None) -> Step:
-        """Leave the gradients of step `step` in the parameters.
+    def run(self, batch: Batch, step: int, chunk: int | None) -> StepResult:
+        """Add the gradients of a step to the parameters and return its loss and metrics.
 
-        Views of one reader go through it together, in passes of similar length, or at once.
+        Views with one forward pass are encoded together, in passes of similar length.
 
         Args:
             batch: The step's views.
-            step: Counted from 0.
-            chunk: Rows encoded at once under a gradient cache; none keeps all activations.
+            step: The step, counted from 0.
+            chunk: Rows of a pass with a gradient cache. None keeps all activations.
         """
-        shares = list(self._shares(batch))
-        passes = [part for share in shares for part in self._passes(share, chunk)]
+        joints = list(self._joint_views(batch))
+        passes = [part for joint in joints for part in self._passes(joint, chunk)]
         of_loss, *of_passes = (
             np.random.SeedSequence([self.seed, 2, step]).generate_state(len(passes) + 1).tolist()
         )
-        now = UnderWay(self, batch, passes, of_loss, of_passes)
+        now = RunningStep(self, batch, passes, of_loss, of_passes)
         gradients = plain_gradients if chunk is None else cached_gradients
         loss = gradients(now.encode, len(passes), now.loss)
-        return Step(loss.item(), now.metrics, now.vectors)
+        return StepResult(loss.item(), now.metrics, now.vectors)
 
-    def _shares(self, batch: Batch) -> Iterator[Share]:
-        """Rows with losses of their own apart: they alone need the states of all layers."""
+    def _joint_views(self, batch: Batch) -> Iterator[JointViews]:
+        """Yield views to encode jointly. A view with row losses is alone: it needs all layers."""
         with_losses = {term.view for _, term in self.method.sample_terms.values()}
         together: dict[ForwardPass | FullBatchForward, dict[str, View]] = {}
         for name in self.method.views:
             reader = self.method.forward_passes.get(name, plainly)
             if name in with_losses:
-                yield Share(reader, {name: batch.views[name]}, own_losses=True)
+                yield JointViews(reader, {name: batch.views[name]}, own_losses=True)
             else:
                 together.setdefault(reader, {})[name] = batch.views[name]
         for reader, views in together.items():
-            yield Share(reader, views, own_losses=False)
+            yield JointViews(reader, views, own_losses=False)
 
-    def _passes(self, share: Share, chunk: int | None) -> Iterator[Pass]:
-        lengths = np.fromiter(map(len, share.tokens), np.int64)
-        if isinstance(share.reader, FullBatchForward):
+    def _passes(self, joint: JointViews, chunk: int | None) -> Iterator[Pass]:
+        lengths = np.fromiter(map(len, joint.tokens), np.int64)
+        if isinstance(joint.reader, FullBatchForward):
             groups = [np.arange(len(lengths))]
         else:
-            groups = length_groups(lengths, self._slack(share), chunk)
+            groups = length_groups(lengths, self._slack(joint), chunk)
         for rows in groups:
-            yield Pass(share, rows)
+            yield Pass(joint, rows)
 
-    def _slack(self, share: Share) -> int:
-        """Padding tokens worth one pass more; any number where they are not computed.
+    def _slack(self, joint: JointViews) -> int:
+        """Return the most padding of a pass; unlimited if the encoder packs rows without padding.
 
-        On two cores one packed pass trains SimCSE 7 to 12 % faster than passes of
-        `TRANSFORMER_SLACK` (MiniLM, 2 layers), HiCL on whole posts 1 to 5 % slower.
+        On two cores and MiniLM (2 layers), one packed pass trains SimCSE 7 to 12 % faster.
+        It trains HiCL on whole posts 1 to 5 % slower.
         """
         encoder = self.learner.encoder
-        if share.reader is plainly and not share.own_losses and encoder.packs:
+        if joint.reader is plainly and not joint.own_losses and encoder.packs:
             return sys.maxsize
         if encoder.kind == "static":
             return STATIC_SLACK
@@ -175,12 +174,12 @@ class GradientJob:
     def encoded(
         self, part: Pass, metrics: dict[str, float] | None, loss: LossOfRows | None
     ) -> tuple[Tensor, Tensor | None]:
-        """Vectors of a pass, and the weighted loss of its single rows if `metrics` wants it.
+        """Return a pass's vectors and, with `metrics`, the weighted loss of its single rows.
 
-        Without a `loss` a view that asks for it is read plainly.
+        Without `loss`, a view that needs the step's loss is read plainly.
         """
-        ids, mask = self._padded(_chosen(part.share.tokens, part.rows))
-        reader, layers = part.share.reader, part.share.own_losses
+        ids, mask = self._padded(_chosen(part.joint.tokens, part.rows))
+        reader, layers = part.joint.reader, part.joint.own_losses
         with torch.autocast(ids.device.type, torch.bfloat16, enabled=self.bfloat16):
             if not isinstance(reader, FullBatchForward):
                 reading = reader(self.learner, ids, mask, layers)
@@ -189,25 +188,25 @@ class GradientJob:
             else:
                 reading = reader.run(self.learner, ids, mask, layers, loss)
             own = None
-            if part.share.own_losses and metrics is not None:
+            if part.joint.own_losses and metrics is not None:
                 rows = self._rows(part, ids, mask, reading)
-                own = self._own_loss(part.share, rows, metrics)
+                own = self._own_loss(part.joint, rows, metrics)
         return reading.pooled.float(), own
 
-    def _own_loss(self, share: Share, rows: Rows, metrics: dict[str, float]) -> Tensor:
-        """This pass's part of the losses of single rows: all passes together make their mean."""
+    def _own_loss(self, joint: JointViews, rows: Rows, metrics: dict[str, float]) -> Tensor:
+        """Return this pass's part of the row losses. The sum over all passes is their mean."""
         total = torch.zeros((), device=rows.ids.device)
-        for told, (weight, term) in self.method.sample_terms.items():
-            if term.view != share.name:
+        for name, (weight, term) in self.method.sample_terms.items():
+            if term.view != joint.name:
                 continue
-            count = share.targets if term.per == "target" else len(share.view)
+            count = joint.targets if term.per == "target" else len(joint.view)
             value = term.loss(self.learner, rows).float() / max(1, count)
-            metrics[told] = metrics.get(told, 0.0) + value.item()
+            metrics[name] = metrics.get(name, 0.0) + value.item()
             total = total + weight * value
         return total
 
     def _rows(self, part: Pass, ids: Tensor, mask: Tensor | None, reading: Reading) -> Rows:
-        view = part.share.view
+        view = part.joint.view
         inputs = ids
         if view.inputs is not None:
             inputs = self._padded(_chosen(view.inputs, part.rows))[0]
@@ -224,36 +223,36 @@ class GradientJob:
     def by_view(
         self, passes: Sequence[Pass], parts: Sequence[Tensor], batch: Batch
     ) -> dict[str, Tensor]:
-        """Every view's vectors in its own order, added up where asked, after the head.
+        """Return every view's vectors in its own row order, aggregated, after the head.
 
-        The sums go through it, unless their rows did (`Method.head_first`).
+        Sums of rows go through the head, unless their rows did (`Method.head_first`).
         """
         vectors: dict[str, Tensor] = {}
-        for share in {id(part.share): part.share for part in passes}.values():
-            mine = [index for index, part in enumerate(passes) if part.share is share]
+        for joint in {id(part.joint): part.joint for part in passes}.values():
+            mine = [index for index, part in enumerate(passes) if part.joint is joint]
             place = np.argsort(np.concatenate([passes[index].rows for index in mine]))
             rows = torch.cat([parts[index] for index in mine])[torch.from_numpy(place)]
-            sizes = [len(view) for view in share.views.values()]
-            vectors |= dict(zip(share.views, rows.split(sizes), strict=True))
+            sizes = [len(view) for view in joint.views.values()]
+            vectors |= dict(zip(joint.views, rows.split(sizes), strict=True))
         if self.method.head_first:
             vectors = on_views(self.learner.head, vectors)
         for name, segments in self.method.aggregate.items():
-            vectors[name] = added_up(vectors[segments], batch.views[segments])
+            vectors[name] = weighted_sums(vectors[segments], batch.views[segments])
         return vectors if self.method.head_first else on_views(self.learner.head, vectors)
 
 
 @dataclass(frozen=True)
-class UnderWay:
-    """One step. Whatever reads or judges seeds first, so that doing it again draws the same.
+class RunningStep:
+    """One step. Each pass and the loss set their own seed, so a repetition draws the same.
 
     Attributes:
-        job: Reads the passes.
+        job: Encodes the passes.
         batch: The step's views.
-        passes: All that it reads.
-        of_loss: Seed of what draws behind the passes, however many there are.
+        passes: All passes of the step.
+        of_loss: Seed of the head and the loss, the same for any number of passes.
         of_passes: Seed of each pass.
-        metrics: As in `Step`, once all is read and judged.
-        vectors: The same.
+        metrics: Metrics as in `StepResult`, complete after the last pass.
+        vectors: Vectors as in `StepResult`.
     """
 
     job: GradientJob
@@ -265,39 +264,39 @@ class UnderWay:
     vectors: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
 
     def encode(self, index: int, with_loss: bool) -> tuple[Tensor, Tensor | None]:
-        """Vectors of a pass, and its own loss (`cached_gradients.Encode`)."""
+        """Return a pass's vectors and its own loss (`passes.Encode`)."""
         self._seed_pass(index)
-        told = self.metrics if with_loss else None
-        return self.job.encoded(self.passes[index], told, partial(self._loss_if, index))
+        metrics = self.metrics if with_loss else None
+        return self.job.encoded(self.passes[index], metrics, partial(self._loss_if, index))
 
     def loss(self, parts: list[Tensor]) -> Tensor:
-        """The loss between all rows (`cached_gradients.Loss`)."""
-        vectors, value, told = self._judged(parts)
+        """Return the loss between all rows (`passes.Loss`)."""
+        vectors, value, metrics = self._vectors_and_loss(parts)
         self.vectors.update({name: rows.detach() for name, rows in vectors.items()})
-        self.metrics.update(told)
+        self.metrics.update(metrics)
         return value
 
     def _loss_if(self, index: int, rows: Tensor) -> Tensor:
-        """The loss, were these the vectors of a pass that is being read.
+        """Return the loss for these vectors of a pass that is being encoded.
 
-        The pass goes on with its own seed: the moved rows drop what those of the gradient did.
+        The pass continues with its own seed, so its later reads repeat the same dropout.
         """
         with torch.no_grad():
             parts = [rows if k == index else self._plain(k) for k in range(len(self.passes))]
         with torch.autocast(rows.device.type, enabled=False):
-            _, value, _ = self._judged([part.float() for part in parts])
+            _, value, _ = self._vectors_and_loss([part.float() for part in parts])
         self._seed_pass(index)
         return value
 
     def _plain(self, index: int) -> Tensor:
-        """Vectors of a pass that asks for no loss."""
+        """Return a pass's vectors without the step's loss."""
         self._seed_pass(index)
         return self.job.encoded(self.passes[index], None, None)[0]
 
-    def _judged(
+    def _vectors_and_loss(
         self, parts: Sequence[Tensor]
     ) -> tuple[dict[str, Tensor], Tensor, Mapping[str, float]]:
-        """Every view's vectors, their loss and what it tells."""
+        """Return every view's vectors, their loss and its metrics."""
         self._seed(self.of_loss)
         vectors = self.job.by_view(self.passes, parts, self.batch)
         return vectors, *loss_of(self.job.method, vectors, self.batch, self.job.learner)
@@ -306,15 +305,15 @@ class UnderWay:
         self._seed(self.of_passes[index])
 
     def _seed(self, seed: int) -> None:
-        """`torch.manual_seed` formats a stack trace for an idle CUDA, a millisecond each time."""
+        """Set the seed. `torch.manual_seed` takes 1 ms where CUDA is idle."""
         torch.default_generator.manual_seed(seed)
         if self.job.learner.encoder.device.type == "cuda":
             torch.cuda.manual_seed(seed)
 
 
-def added_up(vectors: Tensor, view: View) -> Tensor:
-    """[rows, dim] to [owners, dim]: the rows of each owner by their weights."""
-    assert view.owner is not None, "an aggregated view names owners"
+def weighted_sums(vectors: Tensor, view: View) -> Tensor:
+    """Return the weighted sum of each owner's rows: [rows, dim] -> [owners, dim]."""
+    assert view.owner is not None, "an aggregated view has owners"
     assert view.weight is not None, "an aggregated view has weights"
     owner = torch.from_numpy(view.owner).to(vectors.device)
     weight = torch.from_numpy(view.weight).to(vectors)

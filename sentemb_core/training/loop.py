@@ -1,4 +1,4 @@
-"""The one training loop of all methods."""
+"""The training loop of all methods."""
 
 import json
 import logging
@@ -25,7 +25,7 @@ from sentemb_core.training.checkpoint import (
     require_room,
     save_checkpoint,
 )
-from sentemb_core.training.gradients import GradientJob, Step
+from sentemb_core.training.gradients import GradientJob, StepResult
 from sentemb_core.training.optimiser import learning_rate, optimiser_for
 from sentemb_core.training.state import StepLog, TrainingReport, TrainingState, recipe_digest
 from sentemb_core.types import OnStep
@@ -36,9 +36,9 @@ Validate = Callable[[Encoder], float]
 
 
 def learner_of(method: Method, encoder: Encoder, seed: int) -> Learner:
-    """The encoder with fresh heads and networks of a method, on the encoder's device."""
+    """Return the encoder with a method's fresh head and networks, on the encoder's device."""
     device = encoder.device
-    with _own_random_numbers(device):
+    with _saved_random_state(device):
         torch.manual_seed(seed)
         head = nn.Identity() if method.head is None else method.head(encoder.dim)
         networks = {} if method.networks is None else method.networks(encoder)
@@ -57,56 +57,59 @@ def train(
     on_checkpoint: Callable[[], None] | None = None,
     steps: StepLog | None = None,
 ) -> TrainingReport:
-    """Train `learner` in place; called again after an interruption it goes on where it was.
+    """Train `learner` in place. After an interruption, the same call continues the training.
 
-    On a CPU with the same number of threads the resumed run ends in the same bits.
+    On a CPU with the same number of threads, the resumed run ends in the same bits.
 
     Args:
-        learner: Fresh from `learner_of`. Its encoder, and the networks that the method keeps, hold
-            the best weights at the end if `validate` is given, else the last ones.
+        learner: Fresh from `learner_of`. At the end its encoder, and the networks that the method
+            keeps, hold the best weights if `validate` is given, else the last ones.
         method: The recipe, made for this encoder.
         sampler: Its batches.
-        config: Steps, rates and the rest.
-        work: Folder of the checkpoints, and of the batch if training diverges.
-        validate: The higher the better; called every `evaluate_every` steps and at the end.
-        on_step: Called after every step with loss, learning_rate, gradient_norm,
-            pairs_per_second and the terms' metrics; `validation` where one took place. A step
-            during whose call an interruption came is kept, and not told again.
-        on_checkpoint: Called when one was written.
-        steps: Takes in what every step told, those before an interruption, too.
+        config: The settings.
+        work: Folder for checkpoints, and for the batch at which training diverged.
+        validate: Returns a score, higher is better. Called every `evaluate_every` steps and at the
+            end.
+        on_step: Called after every step with loss, learning_rate, gradient_norm, pairs_per_second,
+            the terms' metrics and, after a validation, its score. If an interruption comes during
+            this call, the step is kept and is not reported again.
+        on_checkpoint: Called after every written checkpoint.
+        steps: Receives the metrics of all steps, also of steps before an interruption.
 
     Raises:
-        RecipeError: chunks are asked for, and the method has none.
+        RecipeError: chunks are set, but the method cannot be chunked.
         DivergedError: a loss or a gradient is not finite.
-        StorageError: the checkpoints would not fit the disk, and nothing was trained yet; or one
-            could not be written.
+        StorageError: a checkpoint could not be written, or the checkpoints would not fit the disk
+            (raised before the first step).
     """
     require_chunks(method, config.chunk)
     with ExitStack() as stack:
-        if config.chunk is None:  # whoever asks for chunks is short of memory
+        if config.chunk is None:  # chunks mean that memory is short
             stack.enter_context(warm_heap())
         stack.enter_context(threads(config.threads))
         stack.enter_context(any_shape())
-        stack.enter_context(_own_random_numbers(learner.encoder.device))
+        stack.enter_context(_saved_random_state(learner.encoder.device))
         stack.enter_context(_frozen(learner.encoder, method.frozen))
-        state = _started(learner, method, config, work, steps or StepLog())
+        state = _initial_state(learner, method, config, work, steps or StepLog())
         job = GradientJob(learner, method, config.dtype == "bfloat16", config.seed)
         go_on = _unfinished(state, config)
         if go_on:
             size = state.checkpoint_size(validated=validate is not None)
             require_room(work, size, _checkpoints_due(state, config))
         _begin_training(learner, method)
-        with _kept_if_interrupted(state, work, on_checkpoint):
+        with _checkpoint_on_interruption(state, work, on_checkpoint):
             while go_on:
                 metrics = _step(state, job, sampler, config, work)
                 go_on = state.report.steps < config.steps
                 if validate is not None and _is_due(state.report.steps, config):
-                    metrics["validation"], patient = _validated(state, validate, config)
+                    learner.encoder.eval()
+                    metrics["validation"] = validate(learner.encoder)
+                    state.score(metrics["validation"])
                     _begin_training(learner, method)
-                    go_on = go_on and patient
+                    go_on = go_on and state.patient(config.patience)
                 state.log.add(metrics)
                 state.whole = True
-                if on_step is not None:  # before the checkpoint: a step it holds is not told again
+                if on_step is not None:  # before the checkpoint, whose steps are not reported again
                     on_step(state.report.steps, metrics)
                 if config.saves(state.report.steps):
                     _save(state, work, on_checkpoint)
@@ -117,11 +120,11 @@ def train(
     return state.report
 
 
-def _started(
+def _initial_state(
     learner: Learner, method: Method, config: TrainingConfig, work: Path, steps: StepLog
 ) -> TrainingState:
-    """A fresh state, or that of the last whole checkpoint."""
-    # who keeps other checkpoints from here on goes on from those that are there
+    """Return the state of the last whole checkpoint, else a fresh state."""
+    # a changed checkpoint_every continues from the existing checkpoints
     settings = config.model_dump_json(exclude={"checkpoint_every"})
     state = TrainingState(
         learner=learner,
@@ -132,23 +135,23 @@ def _started(
         kept=method.kept,
     )
     work.mkdir(parents=True, exist_ok=True)
-    found = last_checkpoint(work)
-    if found is not None and state.restore(found):
+    checkpoint = last_checkpoint(work)
+    if checkpoint is not None and state.restore(checkpoint):
         state.saved = state.report.steps
-        log.info("training goes on after step %d of %d", state.report.steps, config.steps)
-    elif found is not None:
-        log.warning("%s has the checkpoints of another recipe, which are removed", work)
+        log.info("training resumed after step %d of %d", state.report.steps, config.steps)
+    elif checkpoint is not None:
+        log.warning("checkpoints of another recipe removed from %s", work)
         remove_checkpoints(work)
     return state
 
 
 def _unfinished(state: TrainingState, config: TrainingConfig) -> bool:
-    """Whether a restored run has steps left, and patience."""
+    """Return whether a restored run has steps left and patience."""
     return state.report.steps < config.steps and state.patient(config.patience)
 
 
 def _checkpoints_due(state: TrainingState, config: TrainingConfig) -> int:
-    """How many will be written from here to the last step."""
+    """Return the number of checkpoints from here to the last step."""
     every = config.checkpoint_every
     return config.steps // every - state.report.steps // every
 
@@ -158,57 +161,48 @@ def _is_due(step: int, config: TrainingConfig) -> bool:
     return step == config.steps or (every is not None and step % every == 0)
 
 
-def _validated(
-    state: TrainingState, validate: Validate, config: TrainingConfig
-) -> tuple[float, bool]:
-    state.learner.encoder.eval()
-    score = validate(state.learner.encoder)
-    state.score(score)
-    return score, state.patient(config.patience)
-
-
 def _step(
     state: TrainingState, job: GradientJob, sampler: Sampler, config: TrainingConfig, work: Path
 ) -> dict[str, float]:
-    """One optimiser step: its metrics; the counters move on."""
+    """Take one optimiser step, update the counters and return the step's metrics."""
     began, step = time.perf_counter(), state.report.steps
     batch = sampler.batch(step)
     rate = learning_rate(step, config)
     for group in state.optimiser.param_groups:
         group["lr"] = rate
-    done = _gradients_within_memory(state, job, batch)
+    result = _gradients_within_memory(state, job, batch)
     norm = _clipped_norm(state, config.clip)
-    if not (math.isfinite(done.loss) and math.isfinite(norm)):
-        raise _diverged(step, done.loss, norm, batch, config, work)
+    if not (math.isfinite(result.loss) and math.isfinite(norm)):
+        raise _diverged(step, result.loss, norm, batch, config, work)
     state.whole = False
     state.optimiser.step()
     if job.method.after_step is not None:
-        job.method.after_step(state.learner, done.vectors)
-    unopposed = int(done.metrics.get("unopposed_anchors", 0))
+        job.method.after_step(state.learner, result.vectors)
+    unopposed = int(result.metrics.get("unopposed_anchors", 0))
     seconds = time.perf_counter() - began
     state.count(
         steps=step + 1,
         pairs=state.report.pairs + batch.pairs,
         sentences=state.report.sentences + batch.texts,
         unopposed_anchors=state.report.unopposed_anchors + unopposed,
-        loss=done.loss,
+        loss=result.loss,
     )
     return {
-        "loss": done.loss,
+        "loss": result.loss,
         "learning_rate": rate,
         "gradient_norm": norm,
         "pairs_per_second": batch.pairs / seconds,
-        **done.metrics,
+        **result.metrics,
     }
 
 
-def _gradients_within_memory(state: TrainingState, job: GradientJob, batch: Batch) -> Step:
-    """The step's gradients; where memory runs out, chunks are halved for the rest of the run.
+def _gradients_within_memory(state: TrainingState, job: GradientJob, batch: Batch) -> StepResult:
+    """Compute the step's gradients; if memory runs out, halve the chunks for the rest of the run.
 
     The effective batch stays the same.
 
     Raises:
-        OutOfMemoryError: a single sentence, or a view that is read at once, is too large.
+        OutOfMemoryError: a single sentence, or a view that cannot be cut, is too large.
     """
     while True:
         state.optimiser.zero_grad(set_to_none=True)
@@ -220,26 +214,26 @@ def _gradients_within_memory(state: TrainingState, job: GradientJob, batch: Batc
                 raise
             if job.method.reads_at_once:
                 raise OutOfMemoryError(
-                    f"{job.method.name} reads a view at once, and memory ran out over a batch of "
-                    f"{batch.texts} sentences: lower training.batch_size"
+                    f"{job.method.name} encodes a view in one pass; a batch of {batch.texts} "
+                    "sentences needs too much memory. Lower training.batch_size."
                 ) from error
             if rows == 1:
                 raise OutOfMemoryError(
-                    "Memory ran out over a single text, or what a term of the loss reads at once: "
-                    "lower training.batch_size, take a smaller encoder, shorter texts "
-                    "(encoder.max_length), or a machine with more memory"
+                    "A single text, or a term of the loss, needs too much memory. Lower "
+                    "training.batch_size or encoder.max_length, or use a smaller encoder or a "
+                    "machine with more memory."
                 ) from error
             state.count(chunk=rows // 2)
-        log.warning("out of memory: from here on %d sentences are encoded at once", rows // 2)
+        log.warning("out of memory: the rest of the run encodes %d sentences at once", rows // 2)
 
 
-def _own_random_numbers(device: torch.device) -> AbstractContextManager[None]:
-    """What is drawn meanwhile leaves the generators as they were, of the CPU and of `device`."""
+def _saved_random_state(device: torch.device) -> AbstractContextManager[None]:
+    """Restore the random generators of the CPU and of `device` after the block."""
     return torch.random.fork_rng(devices=[device] if device.type == "cuda" else [])
 
 
 def _clipped_norm(state: TrainingState, clip: float | None) -> float:
-    """Norm of all gradients together, before they were clipped to `clip`."""
+    """Clip the gradients to `clip` and return their norm before."""
     weights = [weight for group in state.optimiser.param_groups for weight in group["params"]]
     norm = nn.utils.get_total_norm([w.grad for w in weights if w.grad is not None])
     if clip is not None:
@@ -259,7 +253,7 @@ def _is_out_of_memory(error: BaseException) -> bool:
 def _diverged(
     step: int, loss: float, norm: float, batch: Batch, config: TrainingConfig, work: Path
 ) -> DivergedError:
-    """Saves the batch, so that it can be looked at."""
+    """Save the batch for inspection and return the error that names its file."""
     path = work / f"diverged-{step:08d}.json"
     views = {
         name: {
@@ -271,14 +265,14 @@ def _diverged(
     }
     path.write_text(json.dumps({"step": step, "loss": str(loss), "views": views}))
     return DivergedError(
-        f"Loss and gradient must be finite; step {step} has loss {loss} and gradient norm {norm}. "
-        f"Its batch is in {path}. Lower learning_rate (now {config.learning_rate}), raise "
-        "the temperature, or take dtype float32"
+        f"Loss and gradient must be finite. Step {step} has loss {loss} and gradient norm {norm}; "
+        f"its batch is in {path}. Lower learning_rate (now {config.learning_rate}), raise the "
+        "temperature, or use dtype float32."
     )
 
 
 def _begin_training(learner: Learner, method: Method) -> None:
-    """Train mode, but without dropout where a method wants none."""
+    """Set train mode, without dropout if the method uses none."""
     learner.head.train()
     for network in (learner.encoder, learner.networks):
         network.train(method.dropout)
@@ -292,13 +286,13 @@ def _save(state: TrainingState, work: Path, on_checkpoint: Callable[[], None] | 
 
 
 @contextmanager
-def _kept_if_interrupted(
+def _checkpoint_on_interruption(
     state: TrainingState, work: Path, on_checkpoint: Callable[[], None] | None
 ) -> Generator[None]:
-    """Write a checkpoint where Ctrl-C or SIGTERM ends the block: the step under way alone is lost.
+    """Write a checkpoint if Ctrl-C or SIGTERM ends the block: only the current step is lost.
 
-    Where the weights had begun to move, or were being validated, the one before stands: nobody
-    goes on from half a step. A second Ctrl-C ends the writing, too.
+    While the step changes weights, or during a validation, the last checkpoint stays the newest: no
+    checkpoint holds half a step. A second Ctrl-C also ends the writing.
     """
     try:
         yield
@@ -309,19 +303,19 @@ def _kept_if_interrupted(
             try:
                 _save(state, work, on_checkpoint)
             except Exception as error:
-                log.warning("step %d is not kept: %s", state.report.steps, error)
+                log.warning("no checkpoint of step %d: %s", state.report.steps, error)
         raise
 
 
 @contextmanager
 def _frozen(encoder: Encoder, prefixes: tuple[str, ...]) -> Generator[None]:
-    """Parameters whose names begin with one of `prefixes` do not learn."""
+    """Freeze the parameters whose names begin with one of `prefixes` during the block."""
     named = encoder.named_parameters()
-    held = [weight for name, weight in named if prefixes and name.startswith(prefixes)]
-    for weight in held:
+    frozen = [weight for name, weight in named if prefixes and name.startswith(prefixes)]
+    for weight in frozen:
         weight.requires_grad_(False)
     try:
         yield
     finally:
-        for weight in held:
+        for weight in frozen:
             weight.requires_grad_(True)

@@ -8,13 +8,13 @@ from torch import nn, optim
 from sentemb_core.config.run import TrainingConfig
 
 SLANTED_RATIO = 32
-"""Highest over lowest rate of the slanted triangle (ULMFiT, as DeCLUTR uses it)."""
+"""Highest over lowest rate of the slanted triangle (ULMFiT; used by DeCLUTR)."""
 
 
 def optimiser_for(modules: Iterable[nn.Module], config: TrainingConfig) -> optim.Optimizer:
-    """Adam as in mutual (betas .9/.999, epsilon 1e-8), or AdamW; both fused.
+    """Return Adam as in mutual (betas .9/.999, epsilon 1e-8), or AdamW; both fused.
 
-    As for BERT, biases and layer norms (one-dimensional weights) do not decay.
+    As in BERT, biases and layer norms (one-dimensional weights) do not decay.
     """
     every = [weight for module in modules for weight in module.parameters()]
     weights = [weight for weight in every if weight.requires_grad]
@@ -32,7 +32,7 @@ def optimiser_for(modules: Iterable[nn.Module], config: TrainingConfig) -> optim
 
 
 def learning_rate(step: int, config: TrainingConfig) -> float:
-    """The rate of step `step`, counted from 0: a linear warm-up, then the schedule's curve."""
+    """Return the rate of step `step`, counted from 0: a linear warm-up, then the schedule."""
     warmup = math.floor(config.warmup * config.steps)
     if step < warmup:
         rise = (step + 1) / warmup

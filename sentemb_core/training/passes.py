@@ -1,4 +1,4 @@
-"""Texts of similar length go through the encoder together."""
+"""Passes through an encoder: rows grouped by length, gradients at once or pass by pass."""
 
 from collections.abc import Callable, Sequence
 
@@ -10,18 +10,18 @@ from torch import Tensor
 from sentemb_core.heap import trim_heap
 
 Groups = Sequence[Int64[np.ndarray, " _"]]
-"""Which rows each group holds; together all rows, each once."""
+"""The rows of each group: all rows, each once."""
 
 
 def length_groups(
     lengths: Int64[np.ndarray, " rows"], slack: int, largest: int | None = None
 ) -> Groups:
-    """Rows by falling length, cut where one more would waste more than a new group costs.
+    """Return groups of rows of similar length, the longest first, with at most `slack` padding.
 
     Args:
         lengths: Tokens of every row.
-        slack: Padding tokens a group may hold: what one more pass through the encoder costs.
-        largest: Rows of a group at most.
+        slack: Padding tokens that cost as much as one more pass through the encoder.
+        largest: Most rows of a group.
     """
     order = np.argsort(-lengths, kind="stable")
     groups: list[np.ndarray] = []
@@ -36,34 +36,35 @@ def length_groups(
 
 
 Encode = Callable[[int, bool], tuple[Tensor, Tensor | None]]
-"""(group, whether its own loss is wanted) -> its vectors [rows, ...] and that loss, if it has one.
-Two calls must give the same vectors, dropout included."""
+"""(group, whether to compute its own loss) -> vectors [rows, ...] and that loss, if it has one.
+Two calls must return equal vectors, also with dropout."""
 
 Loss = Callable[[list[Tensor]], Tensor]
-"""The loss between all rows, from the vectors of every group."""
+"""The vectors of every group -> the loss between all rows."""
 
 
 def plain_gradients(encode: Encode, groups: int, loss: Loss) -> Tensor:
-    """Backpropagate through all groups at once; every activation stays in memory."""
-    read = [encode(group, True) for group in range(groups)]
-    value = loss([vectors for vectors, _ in read])
-    for _, own in read:
+    """Backpropagate through all groups at once and return the loss. Keeps every activation."""
+    encoded = [encode(group, True) for group in range(groups)]
+    value = loss([vectors for vectors, _ in encoded])
+    for _, own in encoded:
         value = value if own is None else value + own
     value.backward()
     return value.detach()
 
 
 def cached_gradients(encode: Encode, groups: int, loss: Loss) -> Tensor:
-    """The same gradients with the activations of one group at a time (GradCache, Gao et al. 2021).
+    """Return the same loss and gradients with the activations of one group at a time.
 
-    First all vectors without a graph, then the loss and its gradient at the vectors, then every
-    group again with a graph: its vectors' gradient is what the loss left there, and its own loss
-    joins in. Parameters of the loss itself (heads) get theirs in the middle. Where dropout is the
-    augmentation the second pass must repeat the first one's draws, or the gradients are wrong.
+    This is GradCache (Gao et al. 2021):
 
-    Groups of many shapes leave holes in the heap: trimmed before the forwards and before the loss,
-    the peak at 3,200 pairs is 1.2 times that at 128, where it was 1.3
-    (`benchmarks/training.py --memory`).
+    1. Encode all groups without a graph.
+    2. Compute the loss and its gradient at the vectors. Heads get their gradients here.
+    3. Encode each group again with a graph; backpropagate the gradient of its vectors, and its own
+       loss. Dropout must repeat the draws of step 1.
+
+    Groups of many shapes leave holes in the heap. With the heap trimmed before steps 1 and 2, the
+    memory peak at 3,200 pairs is 1.2 times that at 128 (1.3 without; `benchmarks/training.py`).
     """
     trim_heap()
     with torch.no_grad():

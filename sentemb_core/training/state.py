@@ -1,4 +1,4 @@
-"""Everything a training must remember to go on as if it had never been interrupted."""
+"""State of a training: all that a resumed run needs to end in the same bits."""
 
 import hashlib
 import json
@@ -19,51 +19,51 @@ from sentemb_core.training.checkpoint import Checkpoint
 from sentemb_core.types import Value
 
 COLUMNS = ("loss", "learning_rate", "gradient_norm", "validation")
-"""What is the same in every run of one seed; rates per second are not."""
+"""Metrics that are equal in every run of one seed, unlike rates per second."""
 
 
 class StepLog:
-    """Metrics in the order of the steps, of which none is left out."""
+    """Metrics of all steps in their order. Checkpoints keep them, so a resumed run has them all."""
 
     def __init__(self) -> None:
         self.columns: dict[str, list[float]] = {name: [] for name in COLUMNS}
 
     def add(self, metrics: Mapping[str, float]) -> None:
-        """Those of the next step; what it did not measure is no number."""
+        """Add the metrics of the next step; unmeasured ones are NaN."""
         for name, column in self.columns.items():
             column.append(metrics.get(name, np.nan))
 
     def arrays(self) -> dict[str, Float64[np.ndarray, " steps"]]:
-        """By column."""
+        """Return the metrics by column."""
         return {name: np.array(column) for name, column in self.columns.items()}
 
     def restore(self, arrays: Mapping[str, Float64[np.ndarray, " steps"]]) -> None:
-        """Go on behind what `arrays` gave."""
+        """Continue after the steps of `arrays`."""
         self.columns = {name: arrays[name].tolist() for name in COLUMNS}
 
     def write(self, folder: Path) -> None:
-        """steps.json, by column."""
-        told = {
+        """Write steps.json, by column."""
+        columns = {
             name: [None if np.isnan(value) else value for value in column]
             for name, column in self.columns.items()
         }
-        steps = {"step": [*range(1, len(told["loss"]) + 1)], **told}
+        steps = {"step": [*range(1, len(columns["loss"]) + 1)], **columns}
         (folder / "steps.json").write_text(json.dumps(steps), encoding="utf-8")
 
 
 def read_steps(folder: Path) -> dict[str, list[Any]]:
-    """The columns that `StepLog.write` wrote."""
+    """Return the columns of a steps.json."""
     return json.loads((folder / "steps.json").read_text("utf-8"))
 
 
 def final_loss(folder: Path) -> float:
-    """Mean over the last tenth of the steps that `StepLog.write` wrote, or the last one."""
+    """Return the mean loss of the last tenth of the steps in steps.json, at least one step."""
     losses = read_steps(folder)["loss"]
     return float(np.mean(losses[-max(1, len(losses) // 10) :]))
 
 
 class TrainingReport(Value):
-    """What a training did. Equal for an interrupted and an undisturbed run."""
+    """Counters of a training. Equal for an interrupted and an undisturbed run."""
 
     model_config = ConfigDict(ser_json_inf_nan="strings")
 
@@ -79,20 +79,19 @@ class TrainingReport(Value):
 
 @dataclass
 class TrainingState:
-    """Weights, optimiser, counters and log. Dropout needs no memory: a step seeds its own.
+    """Weights, optimiser, counters and log. Dropout needs no state: each step has its own seed.
 
     Attributes:
-        learner: What learns.
-        optimiser: Of its parameters.
-        recipe: What may continue it.
+        learner: The encoder, head and networks in training.
+        optimiser: Optimiser of their parameters.
+        recipe: Digest of method and settings; only the same recipe may continue.
         report: The counters.
-        log: What every step told.
-        kept: Networks of which the best weights are remembered, too (`Method.kept`).
+        log: The metrics of all steps.
+        kept: Networks whose best weights are kept beside the encoder's (`Method.kept`).
         best: Weights of `lasting` at the best validation so far.
-        whole: False from where a step moves weights to where it is in the log. What comes before,
-            gradients above all, whoever goes on computes again (a batch norm's running averages,
-            which nothing reads, count it twice).
-        saved: Step of the checkpoint that was written last, or gone on from.
+        whole: False while a step changes weights and is not yet in the log. A checkpoint then would
+            hold half a step.
+        saved: Step of the last written or restored checkpoint.
     """
 
     learner: Learner
@@ -107,28 +106,27 @@ class TrainingState:
 
     @property
     def lasting(self) -> nn.ModuleDict:
-        """What is left of the learner when the training is over."""
+        """Return the parts of the learner that the training returns."""
         networks = {name: self.learner.networks[name] for name in self.kept}
         return nn.ModuleDict({"encoder": self.learner.encoder, **networks})
 
     def checkpoint(self) -> Checkpoint:
-        """A snapshot, with the name of the recipe it belongs to."""
+        """Return a snapshot with the recipe that it belongs to."""
         tensors = {
             **_prefixed("encoder.", self.learner.encoder.state_dict()),
             **_prefixed("head.", self.learner.head.state_dict()),
             **_prefixed("networks.", self.learner.networks.state_dict()),
             **_prefixed("best.", self.best),
-            **{f"log.{name}": torch.from_numpy(told) for name, told in self.log.arrays().items()},
+            **{f"log.{name}": torch.from_numpy(array) for name, array in self.log.arrays().items()},
         }
         for index, memory in self.optimiser.state_dict()["state"].items():
             tensors |= _prefixed(f"optimiser.{index}.", memory)
         return Checkpoint(tensors, f"{self.recipe}\n{self.report.model_dump_json()}")
 
     def checkpoint_size(self, *, validated: bool) -> int:
-        """Bytes that a checkpoint will take when all has its memory.
+        """Return the bytes of a checkpoint: weights, Adam's two moments, and the best weights.
 
-        That is the weights, Adam's two moments of those that learn, and the best ones where
-        validations tell which; counters and log are small beside them.
+        Counters and log are small. The best weights are kept only with a validation.
         """
         kept = [*self.learner.modules, *([self.lasting] if validated else [])]
         weights = [weight for module in kept for weight in module.state_dict().values()]
@@ -137,7 +135,7 @@ class TrainingState:
         return sum(tensor.nbytes for tensor in weights + moments)
 
     def restore(self, checkpoint: Checkpoint) -> bool:
-        """Continue from a snapshot; False, and nothing happens, if it is of another recipe."""
+        """Continue from a snapshot. Return False and change nothing if its recipe differs."""
         recipe, report = checkpoint.facts.split("\n", 1)
         if recipe != self.recipe:
             return False
@@ -151,8 +149,8 @@ class TrainingState:
         groups = self.optimiser.state_dict()["param_groups"]
         self.optimiser.load_state_dict({"state": memories, "param_groups": groups})
         self.best = _under("best.", checkpoint.tensors)
-        told = _under("log.", checkpoint.tensors)
-        self.log.restore({name: column.numpy() for name, column in told.items()})
+        columns = _under("log.", checkpoint.tensors)
+        self.log.restore({name: column.numpy() for name, column in columns.items()})
         self.report = TrainingReport.model_validate_json(report)
         return True
 
@@ -161,7 +159,7 @@ class TrainingState:
         self.report = self.report.model_copy(update=changes)
 
     def score(self, value: float) -> None:
-        """Note a validation; keep the weights if they are the best so far."""
+        """Add a validation score; keep the weights if they are the best so far."""
         scores = (*self.report.scores, (self.report.steps, value))
         best = stopping_decision([score for _, score in scores]).best
         if best == len(scores) - 1:
@@ -170,13 +168,13 @@ class TrainingState:
         self.count(scores=scores, best_step=scores[best][0])
 
     def patient(self, patience: int | None) -> bool:
-        """Whether the validations so far give reason to go on."""
+        """Return whether the validation scores so far allow more steps."""
         scores = [score for _, score in self.report.scores]
         return not scores or stopping_decision(scores, patience=patience).go_on
 
 
 def recipe_digest(*parts: str) -> str:
-    """A name for what may continue what."""
+    """Return the digest of what must be equal for a training to continue."""
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 

@@ -1,7 +1,8 @@
-"""Samplers: pure in the step, every pair once an epoch, documents apart, nothing held out."""
+"""Samplers: pure in the step, every pair once an epoch, documents apart, held-out ones absent."""
 
 import itertools
 import logging
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -25,7 +26,7 @@ CLUSTERS = method_for(TrainingConfig(method=BY_CLUSTER).method, tiny.static())
 
 
 def unique_corpus(counts, held_out=()):
-    """Sentence k is the one word k, so that a batch shows what it drew."""
+    """Return a corpus whose sentence k is the word k, so a batch shows its sentences."""
     corpus = tiny.corpus(counts, held_out=held_out)
     corpus.sentences = [np.array([k]) for k in range(len(corpus))]
     return corpus
@@ -88,7 +89,7 @@ def test_a_batch_depends_on_seed_and_step_alone(make):
         (10_000, 156, 468),
     ],
 )
-def test_golden_batches_of_64_titles_in_one_epoch_and_in_three(titles, steps, of_three):
+def test_golden_numbers_of_batches_per_epoch(titles, steps, of_three):
     """The sizes of product_thesis and SimCSE; the last short batch is dropped."""
     alone = tiny.TinyCorpus([], np.arange(titles + 1), np.zeros(titles, dtype=bool))
     sampler = PairBatches(SIMCSE, alone, SIMCSE.pairs(alone, None), 64, 0)
@@ -98,7 +99,7 @@ def test_golden_batches_of_64_titles_in_one_epoch_and_in_three(titles, steps, of
 
 @given(st.lists(st.integers(1, 7), min_size=4, max_size=12), st.integers(2, 6), st.integers(0, 99))
 @settings(deadline=None, max_examples=60)
-def test_every_pair_comes_at_most_once_an_epoch_and_all_but_the_last_few_do(counts, size, seed):
+def test_every_pair_comes_once_an_epoch_but_for_the_last_few(counts, size, seed):
     corpus = unique_corpus([*counts, 3, 3])
     sampler = pair_batches(corpus, size, seed)
     every = sources.neighbours(1)(corpus)
@@ -110,7 +111,7 @@ def test_every_pair_comes_at_most_once_an_epoch_and_all_but_the_last_few_do(coun
         assert 0 <= len(every) - len(seen) < sampler.batch_size
 
 
-def test_epochs_differ_in_the_company_that_documents_have(make):
+def test_epochs_combine_documents_differently(make):
     sampler = make()
     size = sampler.batches_per_epoch
     met = [
@@ -121,7 +122,7 @@ def test_epochs_differ_in_the_company_that_documents_have(make):
     assert met[:size] != met[size:]
 
 
-def test_a_document_of_one_sentence_is_in_no_batch_of_pairs_or_clusters():
+def test_a_document_of_one_sentence_is_in_no_batch():
     corpus = unique_corpus([3, 1] * 6)
     labels = np.zeros(len(corpus), np.int64)
     alone = set(np.flatnonzero(np.diff(corpus.offsets) == 1).tolist())
@@ -131,7 +132,7 @@ def test_a_document_of_one_sentence_is_in_no_batch_of_pairs_or_clusters():
 
 
 def test_a_batch_prefers_distinct_documents():
-    """Against a plain shuffle: a document of c pairs meets itself much less."""
+    """Compared to a plain shuffle; a document of half of all pairs is spread over all batches."""
     corpus = unique_corpus([9] * 40)
     sampler = pair_batches(corpus, 32)
     ours = [
@@ -142,14 +143,10 @@ def test_a_batch_prefers_distinct_documents():
     documents = np.repeat(np.arange(40), 8)
     plain = [len(set(rng.permutation(documents)[:32].tolist())) for _ in range(50)]
     assert np.mean(ours) > np.mean(plain) + 3
-
-
-def test_a_long_document_is_spread_over_the_whole_epoch():
-    """Of 80 pairs, 40 are of one document: about half of every batch."""
     sampler = pair_batches(unique_corpus([41, *[2] * 40]), 8)
     for step in range(sampler.batches_per_epoch):
-        documents = sampler.batch(step).views["anchor"].document
-        assert 1 <= (documents == 0).sum() <= 7
+        of_one = sampler.batch(step).views["anchor"].document == 0
+        assert 1 <= of_one.sum() <= 7
 
 
 def test_a_batch_prefers_labels_of_distinct_documents():
@@ -162,15 +159,16 @@ def test_a_batch_prefers_labels_of_distinct_documents():
         assert sorted(documents.tolist()) == list(range(0, 24, 3))
 
 
-def test_what_an_epoch_leaves_out_and_avoids_is_logged(caplog):
+def test_left_out_and_same_document_pairs_are_logged(caplog):
     """Eight documents of five pairs: in batches of eight all differ, where chance repeats some."""
     with caplog.at_level(logging.INFO, logger="sentemb_core"):
         pair_batches(unique_corpus([6] * 8), 8)
         pair_batches(unique_corpus([6] * 8), 6)
     first, second = caplog.messages
-    assert "5 of 8 pairs each, 0 pairs left out; in a batch 0.0 pairs meet" in first
-    assert float(first.partition("(")[2].partition(",")[0]) > 1
-    assert "6 of 6 pairs each, 4 pairs left out" in second
+    numbers = [re.findall(r"\d[\d.]*\b", message) for message in (first, second)]
+    assert numbers[0][:4] == ["5", "8", "0", "0.0"]
+    assert float(numbers[0][4]) > 1, "in random batches"
+    assert numbers[1][:3] == ["6", "6", "4"]
 
 
 def test_pairs_come_in_either_orientation():
@@ -184,7 +182,7 @@ def test_pairs_come_in_either_orientation():
     assert 0.35 < np.mean(forward) < 0.65
 
 
-def test_two_passes_over_one_pair_may_turn_it_round():
+def test_a_pair_may_be_reversed_in_a_later_epoch():
     sampler = pair_batches(unique_corpus([2] * 8), 8)
     passes = [
         list(zip(drawn(batch, "anchor"), drawn(batch, "positive"), strict=True))
@@ -216,7 +214,7 @@ def clustered(draw):
 
 @given(clustered(), st.integers(4, 20), st.integers(2, 5), st.integers(0, 99))
 @settings(deadline=None, max_examples=80)
-def test_cluster_batches_keep_their_promises(drawn_clusters, budget, most, seed):
+def test_cluster_batches_keep_budget_and_cluster_sizes(drawn_clusters, budget, most, seed):
     counts, labels = drawn_clusters
     corpus = unique_corpus(counts)
     sampler = ClusterBatches(CLUSTERS, corpus, np.array(labels), budget, most, seed)
@@ -240,7 +238,7 @@ def test_cluster_batches_keep_their_promises(drawn_clusters, budget, most, seed)
         assert negatives(view, view, positive).any(axis=1).all()
 
 
-def test_an_epoch_of_cluster_batches_visits_documents_without_replacement():
+def test_an_epoch_of_cluster_batches_visits_documents_once():
     corpus = unique_corpus([4] * 30)
     sampler = ClusterBatches(CLUSTERS, corpus, np.zeros(120, dtype=np.int64), 16, 4, 0)
     visited = [
@@ -254,48 +252,48 @@ def test_an_epoch_of_cluster_batches_visits_documents_without_replacement():
 @pytest.mark.parametrize(
     "labels", [[0] * 8, [0, 0, 1, 1, 2, 2, 3, 3]], ids=["large cluster", "long document"]
 )
-def test_what_a_batch_leaves_out_of_a_document_another_one_has(labels):
+def test_every_sentence_of_a_cluster_is_in_some_batch(labels):
     sampler = ClusterBatches(CLUSTERS, unique_corpus([8] * 6), np.tile(labels, 6), 8, 3, 0)
     batches = [drawn(sampler.batch(step), "sentence") for step in range(60)]
     assert {*itertools.chain(*batches)} == {*range(48)}
 
 
-def test_one_document_has_nothing_to_contrast_with():
-    with pytest.raises(NoNegativesError, match=r"E301 A batch must span at least two documents"):
+def test_pairs_of_one_document_are_e301():
+    with pytest.raises(NoNegativesError):
         pair_batches(unique_corpus([9]), 4)
-    with pytest.raises(NoNegativesError, match=r"found 1 of 2 that gives a pair: add documents"):
+    with pytest.raises(NoNegativesError):
         pair_batches(unique_corpus([9, 1]), 4)
-    with pytest.raises(NoNegativesError, match="at least two documents"):
+    with pytest.raises(NoNegativesError):
         ClusterBatches(CLUSTERS, unique_corpus([9]), np.zeros(9, dtype=np.int64), 8, 4, 0)
 
 
-def test_a_cluster_batch_of_three_sentences_is_refused():
-    with pytest.raises(NoNegativesError, match="set it to 4 or more"):
+def test_a_cluster_batch_of_three_sentences_is_e301():
+    with pytest.raises(NoNegativesError):
         ClusterBatches(CLUSTERS, unique_corpus([4, 4]), np.zeros(8, dtype=np.int64), 3, 4, 0)
 
 
-def test_documents_of_one_sentence_give_no_pair():
-    with pytest.raises(EmptyPairsError, match=r"E102 .*longest has 1 sentence:"):
+def test_too_few_documents_with_pairs_are_e102():
+    with pytest.raises(EmptyPairsError):
         pair_batches(unique_corpus([1] * 5), 4)
-    with pytest.raises(EmptyPairsError, match="found 2 of 202"):
+    with pytest.raises(EmptyPairsError):
         pair_batches(unique_corpus([1] * 200 + [2, 2]), 2)
-    with pytest.raises(EmptyPairsError, match="found 0 of 0"):
+    with pytest.raises(EmptyPairsError):
         pair_batches(unique_corpus([3, 3], held_out=(0, 1)), 2)
     assert pair_batches(unique_corpus([2, 2] + [1] * 200, range(60, 202)), 2), "2 of 60 are enough"
 
 
-def test_a_batch_larger_than_the_data_shrinks_with_a_warning(caplog):
+def test_a_batch_larger_than_the_data_shrinks(caplog):
     with caplog.at_level(logging.WARNING):
         sampler = pair_batches(unique_corpus([3, 3]), 100)
-    assert "batch_size 100 is above the 4 pairs" in caplog.text
+    assert "batch_size 100" in caplog.text
     assert sorted(pairs_of(sampler.batch(7))) == [(0, 1), (1, 2), (3, 4), (4, 5)]
     small = ClusterBatches(CLUSTERS, unique_corpus([3, 3]), np.zeros(6, dtype=np.int64), 50, 4, 0)
     assert sorted(drawn(small.batch(0), "sentence")) == list(range(6))
 
 
-def test_cluster_batches_without_an_annotation_are_refused():
+def test_cluster_batches_need_an_annotation():
     config = TrainingConfig(method=BY_CLUSTER)
-    with pytest.raises(RecipeError, match="no annotation was given"):
+    with pytest.raises(RecipeError):
         sampler_for(config, CLUSTERS, unique_corpus([4, 4]))
 
 

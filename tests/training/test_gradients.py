@@ -1,4 +1,4 @@
-"""One step's gradients: cached, chunked or plain, they are the same."""
+"""Gradients of one step are equal with a gradient cache, in chunks and plain."""
 
 from dataclasses import replace
 
@@ -47,7 +47,7 @@ def gradients_of(job, batch, chunk, step=5):
 
 
 def largest_difference(one, other):
-    """Relative to the largest gradient there is."""
+    """Return the largest difference relative to the largest gradient."""
     assert one.keys() == other.keys()
     largest = max(gradient.abs().max().item() for gradient in one.values())
     return max((one[name] - other[name]).abs().max().item() for name in one) / largest
@@ -63,8 +63,8 @@ def test_without_dropout_any_chunk_gives_the_plain_gradients(chunk):
 
 
 @pytest.mark.parametrize("chunk", [1, 5])
-def test_a_head_drops_the_same_whatever_the_chunk(chunk):
-    """What draws behind the passes does not hang on how many they were."""
+def test_dropout_of_a_head_does_not_depend_on_the_chunk(chunk):
+    """The head draws after all passes, with its own seed."""
     job, batch = job_and_batch(tiny.bert(dropout=0.0), head=False)
     job = replace(job, learner=Learner(job.learner.encoder, projection(16)))
     plain_loss, plain = gradients_of(job, batch, None)
@@ -75,7 +75,7 @@ def test_a_head_drops_the_same_whatever_the_chunk(chunk):
 
 
 def encoding(job, batch, groups, *, replay):
-    """Vectors of a group with dropout on; with replay each group draws from its own seed."""
+    """Return `Encode` and `Loss` with dropout; with `replay` each group has its own seed."""
     rows = [tokens for view in batch.views.values() for tokens in view.tokens]
 
     def encode(index, _):
@@ -94,7 +94,7 @@ def encoding(job, batch, groups, *, replay):
 
 
 @pytest.mark.parametrize("replay", [True, False])
-def test_cached_gradients_need_dropout_to_be_replayed(replay):
+def test_cached_gradients_need_repeated_dropout(replay):
     job, batch = job_and_batch(tiny.bert())
     modules = nn.ModuleList([job.learner.encoder, job.learner.head])
     groups = np.array_split(np.random.default_rng(0).permutation(24), 4)
@@ -113,8 +113,8 @@ def test_cached_gradients_need_dropout_to_be_replayed(replay):
         assert difference > 1e-2
 
 
-def test_the_loop_replays_dropout_by_itself():
-    """With dropout on, a step is a function of its seed: twice the same, and chunked as cached."""
+def test_the_loop_repeats_dropout():
+    """With dropout a step is a function of its seed."""
     job, batch = job_and_batch(tiny.bert(), method="simcse")
     first_loss, first = gradients_of(job, batch, 4)
     torch.rand(10)
@@ -126,7 +126,7 @@ def test_the_loop_replays_dropout_by_itself():
     assert gradients_of(replace(job, seed=8), batch, 4)[0] != first_loss
 
 
-def test_bfloat16_is_used_in_both_passes_of_a_gradient_cache():
+def test_bfloat16_covers_both_passes_of_a_gradient_cache():
     job, batch = job_and_batch(tiny.bert(), bfloat16=True)
     seen = []
     dense = job.learner.encoder.backbone.encoder.layer[0].attention.self.query
@@ -142,7 +142,7 @@ def test_bfloat16_is_used_in_both_passes_of_a_gradient_cache():
     ("second", "chunk"), [((), None), (("feature_cutoff",), None), (("feature_cutoff",), 5)]
 )
 def test_an_adversarial_view_follows_the_loss_of_the_step(second, chunk):
-    """ConSERT's: the gradient is that of the whole loss, the other view read as the step reads."""
+    """Of ConSERT: its gradient is that of the whole loss, with the other view as in the step."""
     settings = {"name": "consert", "first": ("adversarial",), "second": second, "epsilon": 0.05}
     job, batch = job_and_batch(tiny.bert(), head=False, method=settings)
     encoder = job.learner.encoder.eval()
@@ -160,7 +160,7 @@ def test_an_adversarial_view_follows_the_loss_of_the_step(second, chunk):
     assert done.loss > loss.item()
 
 
-def test_two_adversarial_views_follow_the_loss_of_the_plain_ones():
+def test_two_adversarial_views_follow_the_loss_of_plain_views():
     both = {"name": "consert", "first": ("adversarial",), "second": ("adversarial",)}
     job, batch = job_and_batch(tiny.bert(), head=False, method=both | {"dropout": True})
     job.learner.encoder.eval()
@@ -175,19 +175,19 @@ def test_two_adversarial_views_follow_the_loss_of_the_plain_ones():
 
 
 @pytest.mark.parametrize("second", [(), ("adversarial",)])
-def test_an_adversarial_view_takes_its_step_under_the_dropout_of_its_gradient(second, monkeypatch):
-    """Both reads drop the same, and the other view something else."""
+def test_an_adversarial_view_moves_under_the_dropout_of_its_gradient(second, monkeypatch):
+    """Both reads use the same dropout, and the other view uses another."""
     settings = {"name": "consert", "first": ("adversarial",), "second": second, "dropout": True}
     job, batch = job_and_batch(tiny.bert(), head=False, method=settings | {"epsilon": 1e-9})
     read, edited = encoders.Encoder.read, []
 
-    def told(*rows, edit=None, **how):
+    def recorded(*rows, edit=None, **how):
         found = read(*rows, edit=edit, **how)
         if edit is not None:
             edited.append(found.pooled.detach())
         return found
 
-    monkeypatch.setattr(encoders.Encoder, "read", told)
+    monkeypatch.setattr(encoders.Encoder, "read", recorded)
     done = job.run(batch, 0, None)
     assert len(edited) == 2 + 2 * len(second)
     for gradient, step in zip(edited[::2], edited[1::2], strict=True):
@@ -195,7 +195,7 @@ def test_an_adversarial_view_takes_its_step_under_the_dropout_of_its_gradient(se
     assert (done.vectors["anchor"] - done.vectors["positive"]).norm(dim=1).min() > 1e-2
 
 
-def test_in_bfloat16_the_loss_that_moves_an_adversarial_view_is_float32_too():
+def test_the_loss_of_an_adversarial_view_is_float32_in_bfloat16():
     settings = {"name": "consert", "first": ("adversarial",)}
     job, batch = job_and_batch(tiny.bert(), head=False, method=settings, bfloat16=True)
     seen = []
@@ -211,7 +211,7 @@ def test_in_bfloat16_the_loss_that_moves_an_adversarial_view_is_float32_too():
     st.none() | st.integers(1, 10),
 )
 @settings(deadline=None, max_examples=100)
-def test_groups_hold_every_row_once_within_their_limits(lengths, slack, largest):
+def test_length_groups_hold_every_row_once_within_limits(lengths, slack, largest):
     tokens = np.array(lengths, dtype=np.int64)
     groups = length_groups(tokens, slack, largest)
     assert sorted(np.concatenate(groups).tolist()) == list(range(len(lengths)))
@@ -233,7 +233,7 @@ def test_padding_is_masked_and_equal_lengths_need_no_mask():
 
 
 @pytest.mark.parametrize(("packs", "passes"), [(True, 1), (False, 3)])
-def test_rows_without_padding_to_compute_are_one_pass(packs, passes, monkeypatch):
+def test_packed_rows_are_one_pass(packs, passes, monkeypatch):
     monkeypatch.setattr(encoders, "packs", lambda _: packs)
     monkeypatch.setattr("sentemb_core.training.gradients.TRANSFORMER_SLACK", 12)
     job, batch = job_and_batch(tiny.bert())

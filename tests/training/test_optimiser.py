@@ -1,4 +1,4 @@
-"""Learning rates of every schedule, and what decays."""
+"""Learning rates of every schedule, and weight decay."""
 
 import pytest
 import torch
@@ -13,12 +13,12 @@ def rates(schedule, steps=100, warmup=0.1):
     return [learning_rate(step, config) for step in range(steps)]
 
 
-def test_a_warm_up_rises_evenly_and_never_from_zero():
+def test_a_warm_up_is_linear_and_starts_above_zero():
     assert rates("constant")[:10] == pytest.approx([k / 10 for k in range(1, 11)])
     assert rates("linear")[:10] == pytest.approx([k / 10 for k in range(1, 11)])
 
 
-def test_constant_stays_and_linear_falls_to_almost_nothing():
+def test_constant_and_linear_schedules():
     assert set(rates("constant")[10:]) == {1.0}
     linear = rates("linear")
     assert linear[10] == 1.0
@@ -26,7 +26,7 @@ def test_constant_stays_and_linear_falls_to_almost_nothing():
     assert linear[-1] == pytest.approx(1 / 90)
 
 
-def test_the_slanted_triangle_rises_from_a_thirty_second_and_falls_back_to_it():
+def test_the_slanted_schedule_rises_from_a_thirty_second():
     slanted = rates("slanted")
     assert max(slanted) == slanted[9] == slanted[10] == 1.0
     assert slanted[0] == pytest.approx((1 + 31 / 10) / 32)
@@ -49,7 +49,7 @@ def test_biases_and_norms_do_not_decay():
         torch.testing.assert_close(new.data, expected)
 
 
-def test_adam_of_mutual_decays_nothing():
+def test_adam_of_mutual_has_no_weight_decay():
     optimiser = optimiser_for([nn.Linear(2, 2)], TrainingConfig(optimizer="adam"))
     assert isinstance(optimiser, torch.optim.Adam)
     assert not isinstance(optimiser, torch.optim.AdamW)
