@@ -1,1 +1,1 @@
-"""Names, schedules, limits, and the machine they run on; no logic of the science."""
+"""Deployments: names, schedules, limits, and the service that runs them."""

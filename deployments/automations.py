@@ -1,4 +1,4 @@
-"""What the server does by itself: a run that stopped beating is declared crashed."""
+"""Automations of the server: a run without heartbeats is set to Crashed."""
 
 from datetime import timedelta
 
@@ -8,20 +8,20 @@ from prefect.events.actions import ActionTypes, ChangeFlowRunState
 from prefect.events.schemas.automations import AutomationCore, EventTrigger, Posture
 
 HEARTBEAT = timedelta(seconds=180)
-"""Prefect's default pace (PREFECT_FLOWS_HEARTBEAT_FREQUENCY)."""
+"""Prefect's default interval (PREFECT_FLOWS_HEARTBEAT_FREQUENCY)."""
 
 CRASHED: list[ActionTypes] = [
     ChangeFlowRunState(
         name=None,
         state=StateType.CRASHED,
-        message="Three heartbeats are missing: `python -m flows resume` goes on from here.",
+        message="Three heartbeats are missing: `python -m flows resume` continues the run.",
         force=False,
     )
 ]
 
 ZOMBIES = AutomationCore(
     name="crash runs that stopped beating",
-    description="A killed process cannot say so: it would stay 'Running' for ever.",
+    description="A killed process cannot report its end: the run would stay 'Running'.",
     trigger=EventTrigger(
         after={"prefect.flow-run.heartbeat"},
         expect={"prefect.flow-run.*"},
@@ -36,11 +36,11 @@ ZOMBIES = AutomationCore(
 
 
 def apply_automations(client: SyncPrefectClient) -> None:
-    """Make them, or update those that changed: of these Prefect forgets which runs it watches."""
+    """Create or update the automations; an update makes Prefect forget the runs it watches."""
     for automation in (ZOMBIES,):
-        told = automation.model_fields_set
+        fields = automation.model_fields_set
         known = client.read_automations_by_name(automation.name)
         if not known:
             client.create_automation(automation)
-        elif known[0].model_dump(include=told) != automation.model_dump(include=told):
+        elif known[0].model_dump(include=fields) != automation.model_dump(include=fields):
             client.update_automation(known[0].id, automation)

@@ -1,4 +1,4 @@
-"""Waits for the end of the process that started it, then ends all that carries its mark."""
+"""Wait for the end of the parent process, then end all processes that carry its mark."""
 
 import signal
 import sys
@@ -7,6 +7,6 @@ from deployments.processes import end, marked
 
 if __name__ == "__main__":
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)  # whoever ends everybody ends the parent too
-    sys.stdin.read()  # answers when the parent's end of the pipe is closed, by whom ever
+        signal.signal(number, signal.SIG_IGN)  # a signal to all processes reaches the parent too
+    sys.stdin.read()  # returns when the parent's end of the pipe is closed
     end(marked(sys.argv[1]))

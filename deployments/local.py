@@ -1,4 +1,4 @@
-"""One machine's whole service: Prefect server, worker, schedules and, if asked, MLflow's pages."""
+"""The service of one machine: Prefect server, worker, schedules, and MLflow's pages on request."""
 
 import os
 import platform
@@ -29,7 +29,7 @@ from tasks.servers import serve_lock
 MLFLOW_PORT = 5000
 
 NOTES = {"server.url": "Prefect", "mlflow.url": "MLflow "}
-"""Files of the home that hold the address of a service, while it is up."""
+"""Files of the home with the address of a running service."""
 
 
 def serve(
@@ -39,28 +39,26 @@ def serve(
     seconds: float | None = None,
     mlflow: bool = False,
 ) -> int:
-    """Serve until Ctrl-C, SIGTERM or the given time; then all that was started is gone.
+    """Serve until Ctrl-C, SIGTERM or the given time; then end all processes.
 
     Args:
         home: Folder of store, databases and logs.
-        port: Of Prefect's pages and API; 0: any free one.
-        seconds: How long, counted from ready; none: until told to stop.
-        mlflow: Serve MLflow's pages too.
+        port: Of Prefect's pages and API; 0 for any free one.
+        seconds: How long to serve once ready; None: until a signal.
+        mlflow: Also serve MLflow's pages.
 
     Raises:
-        UsageError: the port is taken, the home is served already, or MLflow's server is elsewhere.
-        SentembError: a process did not start, or ended.
+        UsageError: the port is in use, the home is served already, or MLflow's server is remote.
+        SentembError: a process did not start, or has ended.
     """
     if mlflow and tracking_uri(home).startswith("http"):
-        raise UsageError(
-            "MLFLOW_TRACKING_URI names a server, which shows its own pages: leave --mlflow out."
-        )
-    with alone(home), until_told(), children(home / "logs") as started:
+        raise UsageError("MLFLOW_TRACKING_URI is a server with its own pages: leave out --mlflow.")
+    with exclusive(home), until_signalled(), children(home / "logs") as started:
         port = free_port(port)
         settings = environment(home, port)
         api = settings["PREFECT_API_URL"]
         command = [sys.executable, "-m", "flows.prefect_app", LOOPBACK, str(port)]
-        started.start("prefect-server", command, settings)  # server.log is a run's own server's
+        started.start("prefect-server", command, settings)
         wait_for(api, started)
         paused = set_up(api, DEPLOYMENTS)
         crash_orphans(api)
@@ -75,13 +73,13 @@ def serve(
 
 
 def prefect(*arguments: str | int) -> list[str]:
-    """One of Prefect's commands, by this Python."""
+    """A Prefect command, run by this Python."""
     return [sys.executable, "-m", "prefect", *map(str, arguments)]
 
 
 def start_mlflow(started: Children, home: Path, settings: Mapping[str, str]) -> str:
-    """MLflow's pages over the database of this home, for browsers of this machine alone."""
-    mlflow_client(home)  # makes the database, under its lock
+    """Serve MLflow's pages of this home on loopback; return their address."""
+    mlflow_client(home)  # creates the database under its lock
     try:
         port = free_port(MLFLOW_PORT)
     except UsageError:
@@ -91,7 +89,7 @@ def start_mlflow(started: Children, home: Path, settings: Mapping[str, str]) -> 
     command += ["--port", str(port), "--workers", "1"]
     command += ["--artifacts-destination", (home / "mlartifacts").as_uri()]
     own = {
-        "MLFLOW_BACKEND_STORE_URI": tracking_uri(home),  # may hold a password: not for `ps`
+        "MLFLOW_BACKEND_STORE_URI": tracking_uri(home),  # it may hold a password: not for `ps`
         "MLFLOW_SERVER_ALLOWED_HOSTS": f"{LOOPBACK}:{port},localhost:{port}",  # 10.evil.com passes
         "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
     }
@@ -101,7 +99,7 @@ def start_mlflow(started: Children, home: Path, settings: Mapping[str, str]) -> 
 
 
 def announce(addresses: Mapping[str, str], logs: Path, paused: Collection[Deployment]) -> None:
-    """Where to look, what can be run, and which schedules are paused."""
+    """Print the addresses, the deployments and which schedules are paused."""
     for note, url in addresses.items():
         console.write_line(f"{NOTES[note]}  {url.removesuffix('/api')}")
     for deployment in DEPLOYMENTS:
@@ -114,7 +112,7 @@ def announce(addresses: Mapping[str, str], logs: Path, paused: Collection[Deploy
 
 
 def watch(started: Children, seconds: float | None) -> None:
-    """Stay while all children do."""
+    """Wait for the given time, or until a child ends."""
     end = time.monotonic() + seconds if seconds is not None else float("inf")
     while time.monotonic() < end:
         started.require_alive()
@@ -122,17 +120,17 @@ def watch(started: Children, seconds: float | None) -> None:
 
 
 @contextmanager
-def alone(home: Path) -> Generator[None, None, None]:
-    """One service a home: two workers would each take the other's runs for orphans.
+def exclusive(home: Path) -> Generator[None, None, None]:
+    """Allow one service per home: two workers would set each other's runs to Crashed.
 
-    Addresses that a killed one left go.
+    Addresses that a killed service left are removed.
     """
     note, lock = home / "server.url", serve_lock(home)
     with lock_if_free(lock) as free:
         if not free:
-            url = note.read_text().strip() if note.exists() else "an address it did not tell yet"
-            who = f" ({told})" if (told := lock.read_text().strip()) else ""
-            raise UsageError(f"{home} is served already, at {url}: use that, or end it first{who}.")
+            url = note.read_text().strip() if note.exists() else "an address not known yet"
+            owner = lock.read_text().strip() or "an unknown process"
+            raise UsageError(f"{home} is served already, at {url}: use it, or end {owner} first.")
         lock.write_text(f"process {os.getpid()} on {platform.node()}\n")
         for name in NOTES:
             (home / name).unlink(missing_ok=True)
@@ -140,13 +138,13 @@ def alone(home: Path) -> Generator[None, None, None]:
 
 
 @contextmanager
-def until_told() -> Generator[None, None, None]:
-    """The block ends at Ctrl-C and at SIGTERM, in good order."""
+def until_signalled() -> Generator[None, None, None]:
+    """End the block at Ctrl-C or SIGTERM, with its cleanup."""
 
-    def told(*_: object) -> None:
+    def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, told)
+    before = signal.signal(signal.SIGTERM, interrupt)
     try:
         with suppress(KeyboardInterrupt):
             yield
@@ -156,7 +154,7 @@ def until_told() -> Generator[None, None, None]:
 
 @contextmanager
 def noted(home: Path, addresses: Mapping[str, str]) -> Generator[None, None, None]:
-    """Addresses as files in the home, for other processes of it."""
+    """Write the addresses to files of the home, for other processes."""
     for note, url in addresses.items():
         (home / note).write_text(f"{url}\n")
     try:

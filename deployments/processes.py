@@ -1,8 +1,8 @@
-"""Child processes that never outlive the one that started them, however it ends.
+"""Child processes that never outlive their parent, however it ends.
 
-All children, and all that these start in turn, carry a mark in their environment. A guard process
-waits at a pipe for the parent's end, a kill -9 included, and then ends whatever carries the mark.
-Finding marks needs /proc (Linux); elsewhere the direct children alone are ended.
+All descendants carry a mark in their environment. A guard process waits at a pipe for the parent's
+end, kill -9 included, and then ends every process with the mark. Marks are found through /proc
+(Linux); elsewhere only the direct children are ended.
 """
 
 import os
@@ -15,19 +15,19 @@ from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from flows.logs import put_aside
+from flows.logs import rotate
 from sentemb_core.errors import SentembError
 
 MARK = "SENTEMB_SERVE"
 
 PORTS = Path("/proc/net/tcp")
-"""Which sockets there are, a line each (proc_pid_net(5)): address, state, inode."""
+"""The sockets, one per line (proc_pid_net(5)): address, state, inode."""
 
 LISTENS = "0A"
-"""The state of a socket that waits for calls."""
+"""The state of a listening socket."""
 
 GRACE = 10.0
-"""Seconds between the polite signal and the other one."""
+"""Seconds between SIGTERM and SIGKILL."""
 
 
 class Children:
@@ -39,10 +39,10 @@ class Children:
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self, name: str, command: list[str], environment: Mapping[str, str]) -> None:
-        """Start a process in a session of its own: Ctrl-C reaches the parent alone."""
+        """Start a process in its own session: Ctrl-C reaches only the parent."""
         self.logs.mkdir(parents=True, exist_ok=True)
         log = self.logs / f"{name}.log"
-        put_aside(log)
+        rotate(log)
         with log.open("ab") as output:
             self.processes[name] = subprocess.Popen(
                 command,
@@ -54,28 +54,28 @@ class Children:
             )
 
     def require_alive(self) -> None:
-        """Raise if a process has ended.
+        """Check that no process has ended.
 
         Raises:
-            SentembError: with the last lines that it wrote.
+            SentembError: with the last lines of its log.
         """
         for name, process in self.processes.items():
             if process.poll() is not None:
                 path = self.logs / f"{name}.log"
-                said = path.read_text(errors="replace").strip().splitlines()[-5:]
+                lines = path.read_text(errors="replace").strip().splitlines()[-5:]
                 raise SentembError(
                     f"The {name} ended with exit status {process.returncode}; see {path}. "
-                    "Its last lines:\n" + "\n".join(said)
+                    "Its last lines:\n" + "\n".join(lines)
                 )
 
     def listens(self, port: int) -> bool:
-        """Whether they, or what they started, hold a port open; without /proc nobody can say no."""
+        """Whether a descendant listens at a port; always true without /proc."""
         if not PORTS.exists():
             return True
         return bool(listening(port) & {held for pid in marked(self.mark) for held in sockets(pid)})
 
     def stop(self) -> None:
-        """End grandchildren (flow runs) first, then the children, the last one first."""
+        """End grandchildren (flow runs) first, then the children in reverse order."""
         own = {process.pid for process in self.processes.values()}
         end([pid for pid in marked(self.mark) if pid not in own])
         for process in reversed(self.processes.values()):
@@ -89,33 +89,33 @@ class Children:
 
 @contextmanager
 def children(logs: Path) -> Generator[Children, None, None]:
-    """Children that end with the block, or with this process if it does not reach the end."""
-    made = Children(logs)
+    """Children that end with the block, or with this process."""
+    started = Children(logs)
     guard = subprocess.Popen(
-        [sys.executable, "-m", "deployments.guard", made.mark],
+        [sys.executable, "-m", "deployments.guard", started.mark],
         stdin=subprocess.PIPE,
         start_new_session=True,
     )
     try:
-        yield made
+        yield started
     finally:
-        made.stop()
+        started.stop()
         guard.communicate()
 
 
 def marked(mark: str) -> list[int]:
-    """Processes with this mark in their environment."""
+    """The ids of processes with this mark in their environment."""
     wanted = f"{MARK}={mark}".encode()
-    found: list[int] = []
+    pids: list[int] = []
     for path in Path("/proc").glob("[0-9]*/environ"):
-        with suppress(OSError):  # gone, or somebody else's
+        with suppress(OSError):  # ended, or of another user
             if wanted in path.read_bytes().split(b"\0"):
-                found.append(int(path.parent.name))
-    return found
+                pids.append(int(path.parent.name))
+    return pids
 
 
 def listening(port: int) -> set[str]:
-    """Inodes of the sockets that listen at a port of IPv4."""
+    """The inodes of sockets that listen at an IPv4 port."""
     rows = [line.split() for line in PORTS.read_text().splitlines()[1:]]
     return {
         row[9] for row in rows if row[3] == LISTENS and int(row[1].rpartition(":")[2], 16) == port
@@ -123,8 +123,8 @@ def listening(port: int) -> set[str]:
 
 
 def sockets(pid: int) -> Iterator[str]:
-    """Inodes of the sockets that a process has open."""
-    with suppress(OSError):  # it is gone
+    """The inodes of a process's open sockets."""
+    with suppress(OSError):  # it has ended
         for descriptor in Path(f"/proc/{pid}/fd").iterdir():
             with suppress(OSError):  # closed since it was listed
                 kind, _, inode = str(descriptor.readlink()).partition(":")
@@ -133,7 +133,7 @@ def sockets(pid: int) -> Iterator[str]:
 
 
 def end(processes: Iterable[int]) -> None:
-    """Ask processes to end, wait, then end those that are still there."""
+    """Send SIGTERM, wait, then send SIGKILL to the processes that still run."""
     going = list(processes)
     for number in (signal.SIGTERM, signal.SIGKILL):
         for pid in going:
@@ -146,7 +146,7 @@ def end(processes: Iterable[int]) -> None:
 
 
 def is_running(pid: int) -> bool:
-    """Whether a process is there and more than an entry that waits for its parent."""
+    """Whether a process exists and is no zombie."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:

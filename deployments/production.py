@@ -1,4 +1,4 @@
-"""What is deployed: each entry a lab note with its command, its cost and what it should give."""
+"""The deployments, each with the command that does the same, its duration and its result."""
 
 import importlib
 from dataclasses import dataclass, field
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Deployment:
-    """A flow under a name, with its parameters and, if it runs by itself, its schedule.
+    """A flow under a name, with parameters and perhaps a schedule.
 
     Attributes:
-        flow: Where it lives, `package.module.function`; it is imported like any other code.
-        cron: Minute, hour, day, month, weekday, in UTC; none: only when somebody asks.
+        flow: Its import path, `package.module.function`.
+        cron: Minute, hour, day, month, weekday, in UTC; None: runs only on request.
     """
 
     name: str
@@ -28,7 +28,7 @@ class Deployment:
     cron: str | None = None
 
     def load(self) -> "Flow[..., object]":
-        """The flow itself."""
+        """Import the flow."""
         module, _, function = self.flow.rpartition(".")
         return getattr(importlib.import_module(module), function)
 
@@ -38,12 +38,12 @@ NIGHTLY_DEMO = Deployment(
     flow="flows.demo.demo",
     cron="0 3 * * *",
     tags=("demo",),
-    description="""Both ways to begin on 1,000 posts of the shipped corpus.
+    description="""InfoCSE-IDC from two start encoders, on 1,000 posts of the shipped corpus.
 
 By hand: `python -m flows demo`, or `prefect deployment run demo/nightly`.
-The first time it takes three minutes on two cores with units for bfloat16, twelve on others, then
-seconds while corpus, code and settings stay the same: every stage is cached. A better encoder
-becomes `@champion`, any other `@challenger`.
+The first run takes three minutes on two cores with units for bfloat16, twelve on others. A run with
+the same corpus, code and settings takes seconds: every stage is cached. A better encoder becomes
+`@champion`, any other `@challenger`.
 """,
 )
 
@@ -52,7 +52,7 @@ BLOG_USGOV = Deployment(
     flow="flows.infocse_idc.infocse_idc",
     parameters={"config": WAYS["nothing"].model_dump(mode="json")},
     tags=("blog-usgov", "from-nothing"),
-    description="""One run whose every setting can be edited in the form; begins from nothing.
+    description="""One run from random vectors; all settings can be edited in the form.
 
 By hand: `python -m flows demo --only nothing`, or
 `prefect deployment run infocse-idc/blog-usgov`.

@@ -1,4 +1,4 @@
-"""A Prefect server as this house uses it: its environment, its pool, its deployments."""
+"""The Prefect server of the service: environment, work pool, deployments."""
 
 import os
 import socket
@@ -41,22 +41,22 @@ from tasks.servers import answers
 POOL = "sentemb"
 
 LOOPBACK = "127.0.0.1"
-"""The one address that is listened on: who reaches the API can run code."""
+"""The only address to listen on: every client of the API can run code."""
 
 PATIENCE = 300.0
-"""Seconds for a start; 21 were seen for a new database on a busy machine, and disks stall."""
+"""Seconds for a start: 21 with a new database on a busy machine, and disks stall."""
 
 UNDER_WAY = [StateType.PENDING, StateType.RUNNING, StateType.CANCELLING]
 
 
 def environment(home: Path, port: int) -> dict[str, str]:
-    """Of server, worker and runs: all their state is in the home, nothing calls home."""
+    """The environment of server, worker and runs: all state in the home, no telemetry."""
     api = f"http://{LOOPBACK}:{port}/api"
     return os.environ | {
         "SENTEMB_HOME": str(home),
         "PREFECT_HOME": str(home / "prefect"),
         "PREFECT_API_URL": api,
-        "PREFECT_UI_API_URL": api,  # else the pages ask port 4200, whatever the port
+        "PREFECT_UI_API_URL": api,  # else the pages call port 4200
         ORIGINS: own_origins(port),
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
         "PREFECT_WORKER_QUERY_SECONDS": "3",
@@ -65,7 +65,7 @@ def environment(home: Path, port: int) -> dict[str, str]:
 
 
 def free_port(port: int) -> int:
-    """The port of loopback itself, if nobody listens there; for 0 any port that is free.
+    """Return the port if it is free on loopback; for 0 any free port.
 
     Raises:
         UsageError: it is taken.
@@ -76,8 +76,8 @@ def free_port(port: int) -> int:
             trial.bind((LOOPBACK, port))
         except OSError as error:
             raise UsageError(
-                f"Port {port} of {LOOPBACK} cannot be used ({error.strerror}): name another with "
-                "--port, or any free one with --port 0."
+                f"Port {port} of {LOOPBACK} cannot be used ({error.strerror}): choose another one "
+                "with --port, or --port 0 for any free one."
             ) from error
         return trial.getsockname()[1]
 
@@ -85,11 +85,10 @@ def free_port(port: int) -> int:
 def wait_for(url: str, children: Children) -> None:
     """Wait until a child answers at an address.
 
-    The port was free a while ago: who has taken it since may answer too, and the child that then
-    cannot have it ends.
+    Another program may have taken the port since it was free; then the child ends.
 
     Raises:
-        SentembError: a child ended, or none answers in time.
+        SentembError: a child has ended, or none answers in time.
     """
     port = urlsplit(url).port
     assert port, "an address of ours names its port"
@@ -103,10 +102,12 @@ def wait_for(url: str, children: Children) -> None:
 
 
 def set_up(api: str, deployments: Iterable[Deployment]) -> list[Deployment]:
-    """Work pool, automations and deployments, made or brought up to date; the pool has no others.
+    """Create or update work pool, automations and deployments; delete all other deployments.
 
-    One that was renamed or taken out of the list would run by its schedule for ever. Returns those
-    whose schedule is paused.
+    A renamed or removed deployment would otherwise keep its schedule.
+
+    Returns:
+        The deployments with a paused schedule.
     """
     with temporary_settings({PREFECT_API_URL: api}), get_client(sync_client=True) as client:
         template = ProcessWorker.get_default_base_job_template()
@@ -121,26 +122,26 @@ def set_up(api: str, deployments: Iterable[Deployment]) -> list[Deployment]:
         kept = {deploy(client, deployment): deployment for deployment in deployments}
         paused: list[Deployment] = []
         ours = WorkPoolFilter(name=WorkPoolFilterName(any_=[POOL]))
-        for found in client.read_deployments(work_pool_filter=ours):
-            if found.id not in kept:
-                client.delete_deployment(found.id)
-                remark(f"The deployment {found.name} is in the list no more: its schedule ends.")
-            elif any(found.paused or not schedule.active for schedule in found.schedules):
-                paused.append(kept[found.id])
+        for known in client.read_deployments(work_pool_filter=ours):
+            if known.id not in kept:
+                client.delete_deployment(known.id)
+                remark(f"deployment deleted, as it is not in the list: {known.name}")
+            elif any(known.paused or not schedule.active for schedule in known.schedules):
+                paused.append(kept[known.id])
         return paused
 
 
 def deploy(client: SyncPrefectClient, deployment: Deployment) -> UUID:
-    """The id of a deployment that the server is told of. The flow is imported, never copied.
+    """Create or update a deployment, whose flow is imported, not copied; return its id.
 
-    What a person paused stays paused, at another hour too.
+    A paused schedule stays paused, even if its hour changes.
     """
     flow = deployment.load()
     paused, active = False, True
     with suppress(ObjectNotFound):
         known = client.read_deployment_by_name(f"{flow.name}/{deployment.name}")
         paused, active = known.paused, all(schedule.active for schedule in known.schedules)
-    made = flow.to_deployment(
+    built = flow.to_deployment(
         name=deployment.name,
         schedule=Cron(deployment.cron, active=active) if deployment.cron else None,
         paused=paused,
@@ -150,15 +151,14 @@ def deploy(client: SyncPrefectClient, deployment: Deployment) -> UUID:
         concurrency_limit=ONE_AFTER_THE_OTHER,
         entrypoint_type=EntrypointType.MODULE_PATH,
     )
-    made = cast(RunnerDeployment, made).apply(work_pool_name=POOL)  # synchronous outside a flow
-    return cast(UUID, made)
+    deployment_id = cast(RunnerDeployment, built).apply(work_pool_name=POOL)
+    return cast(UUID, deployment_id)  # outside a flow the call is synchronous
 
 
 def crash_orphans(api: str) -> None:
-    """Runs of a worker that ended with its server would be 'Running' for ever, and block others.
+    """Set the runs of an ended worker, and their sub-flows, to Crashed.
 
-    So would the rounds in them. Only for who knows that no worker of the pool is alive: a live
-    one's runs would crash as well.
+    They would stay 'Running' and block others. Call it only while no worker of the pool is alive.
     """
     under_way = FlowRunFilterState(type=FlowRunFilterStateType(any_=UNDER_WAY))
     with temporary_settings({PREFECT_API_URL: api}), get_client(sync_client=True) as client:
@@ -172,5 +172,5 @@ def crash_orphans(api: str) -> None:
                 flow_run_filter=FlowRunFilter(state=under_way, parent_flow_run_id=parents)
             )
             orphans = level + orphans
-        for run in orphans:  # a parent last: its rounds are found through it alone
+        for run in orphans:  # parents last: sub-flows are found through them
             client.set_flow_run_state(run.id, Crashed(message="Its worker ended."), force=True)

@@ -1,4 +1,4 @@
-"""The demo: both ways to begin, on a fixed sample of the shipped corpus, through the one flow."""
+"""The demo: InfoCSE-IDC from two start encoders, on a fixed sample of the shipped corpus."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -59,7 +59,7 @@ def demo(ways: list[Way] | None = None) -> dict[Way, Outcome]:
     """Self-train from nothing and from MiniLM on 1,000 posts of the US government's blogs.
 
     Args:
-        ways: Which of the two; both if left out.
+        ways: `nothing`, `minilm`, or both if left out.
     """
     return {way: infocse_idc(WAYS[way]) for way in ways or list(WAYS)}
 

@@ -15,18 +15,18 @@ from tasks.servers import answers, live_server
 QUIET = {
     "HF_HUB_OFFLINE": "1",  # no network unless asked
     "TOKENIZERS_PARALLELISM": "false",
-    "ARROW_DEFAULT_MEMORY_POOL": "system",  # a quarter less at the peak of reading (measured)
-    "GOMP_SPINCOUNT": "3000",  # waiting threads: awake on an idle machine, out of the way on a busy
+    "ARROW_DEFAULT_MEMORY_POOL": "system",  # a quarter less peak memory while reading (measured)
+    "GOMP_SPINCOUNT": "3000",  # waiting threads spin on an idle machine, sleep on a busy one
     "DO_NOT_TRACK": "1",
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
-    "PREFECT_CLIENT_MAX_RETRIES": "2",  # a killed server: told after 219 s with the default, 5
+    "PREFECT_CLIENT_MAX_RETRIES": "2",  # a killed server: with the default, 5, noticed after 219 s
     "PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW": "ignore",
-    "PREFECT_LOGGING_EXTRA_LOGGERS": "sentemb_core",  # our own lines, in the log of the run
+    "PREFECT_LOGGING_EXTRA_LOGGERS": "sentemb_core",  # our lines in the log of the run
     **mlflow_client.ENVIRONMENT,
 }
 
 LOOPBACK = "127.0.0.1,localhost"
-"""Where servers of a home are; a proxy of the environment is not to be asked for them."""
+"""Hosts of a home's servers, which no proxy may serve."""
 
 
 def home() -> Path:
@@ -35,15 +35,15 @@ def home() -> Path:
 
 
 def log_file() -> Path:
-    """Where all that runs said is kept."""
+    """The log file of all runs."""
     return home() / "logs" / "sentemb.log"
 
 
 def prepare() -> Path:
-    """Set what is not set yet; talk to the local server if one is up. Returns the home.
+    """Set what is not set yet, and use the local server if one is up; return the home.
 
     Raises:
-        UsageError: the home cannot be made.
+        UsageError: the home cannot be created.
     """
     folder = home()
     logging.getLogger("sentemb_core").setLevel(logging.INFO)  # or the root's WARNING holds
@@ -55,29 +55,29 @@ def prepare() -> Path:
     if direct != "*" and LOOPBACK not in direct:
         os.environ["no_proxy"] = f"{direct},{LOOPBACK}".lstrip(",")
     os.environ.setdefault("PREFECT_HOME", str(folder / "prefect"))
-    made = Path(os.environ["PREFECT_HOME"])
+    prefect_home = Path(os.environ["PREFECT_HOME"])
     try:
-        made.mkdir(parents=True, exist_ok=True)
+        prefect_home.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(
-            f"Everything lies in a home, a folder that can be written ($SENTEMB_HOME, else .sentemb"
-            f" in the folder you stand in); {made} cannot be made: {error.strerror}. Name another."
+            "All files are in a home ($SENTEMB_HOME, else .sentemb in the current folder); "
+            f"{prefect_home} cannot be created: {error.strerror}. Set it to a writable folder."
         ) from error
     with_a_home(folder)
     given = os.environ.get("PREFECT_API_URL")
     if given and not answers(given):
         remark(f"No Prefect server answers at {redacted(given)}: runs start a short-lived one.")
         given = None
-    # empty where there is none: Prefect then looks for no other in .env, prefect.toml or a profile
+    # empty without one: Prefect then looks for none in .env, prefect.toml or a profile
     os.environ["PREFECT_API_URL"] = given or live_server(folder) or ""
     return folder
 
 
 def with_a_home(folder: Path) -> None:
-    """Prefect wants a user's home folder, matplotlib writes there: a container may have none."""
+    """Provide a user's home folder, which Prefect and matplotlib need and a container may lack."""
     try:
         own = Path.home()
-    except RuntimeError:  # no HOME, and nobody of this number in passwd
+    except RuntimeError:  # no HOME, and no entry in passwd
         os.environ["HOME"] = str(own := folder)
     if not os.access(own, os.W_OK):
         os.environ.setdefault("MPLCONFIGDIR", str(folder / "matplotlib"))

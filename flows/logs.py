@@ -1,4 +1,4 @@
-"""What a run says: one line an error on the console, all of it in a file."""
+"""The logs of a run: one line per error on the console, everything in a file."""
 
 import copy
 import logging
@@ -14,23 +14,23 @@ from sentemb_core.store.disk import storage_error
 from sentemb_core.store.locks import file_lock
 
 LOG_BYTES = 4 << 20
-"""Of a log that the next run puts aside, in the place of the one before."""
+"""Size from which the next run renames the log to LOG.1."""
 
-FAULT = 500
-"""What Prefect's server answers for a fault of its own; greater numbers are of its kind."""
+SERVER_ERROR = 500
+"""Least HTTP status of an error of Prefect's server."""
 
 BUSY = 503
-"""What it answers when its database is locked for too long."""
+"""HTTP status of Prefect's server when its database is locked for too long."""
 
 LINE = "%(asctime)s %(process)d %(levelname)-7s %(name)s - %(message)s"
 
 
 @contextmanager
 def logged(file: Path) -> Generator[None, None, None]:
-    """Append all that the block logs to a file; an error that ends the block names it.
+    """Append the logs of the block to a file; after an error, print the name of the file.
 
     Raises:
-        ServerLostError: Prefect's server went away, fails itself, or is too busy to answer.
+        ServerLostError: Prefect's server is gone, fails, or is too busy.
         StorageError: the file cannot be written.
     """
     import prefect.main  # noqa: F401 (sets up the console, but not on a root that has a handler)
@@ -51,31 +51,31 @@ def logged(file: Path) -> Generator[None, None, None]:
         raise
     finally:
         logging.getLogger().removeHandler(handler)
-        with suppress(OSError):  # a full disk, which the block's own error tells
+        with suppress(OSError):  # a full disk; the block's own error reports it
             handler.close()
 
 
 def appending(file: Path) -> WatchedFileHandler:
-    """What writes to the log, and follows when another run puts it aside."""
+    """A handler for the log file, which follows when another run renames it."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        put_aside(file)
+        rotate(file)
         return WatchedFileHandler(file, encoding="utf-8")
-    except StorageError:  # of the lock, which is an OSError, too
+    except StorageError:  # of the lock; it is an OSError too
         raise
     except OSError as error:
         raise storage_error("write", file, error) from error
 
 
-def put_aside(log: Path) -> None:
-    """A long log becomes LOG.1, once, though several runs of a home begin at the same time."""
+def rotate(log: Path) -> None:
+    """Rename a long log to LOG.1, once, even if several runs of a home begin together."""
     with file_lock(log.parent):
         if log.exists() and log.stat().st_size > LOG_BYTES:
             log.replace(f"{log}.1")
 
 
 def interruption(error: BaseException | None) -> KeyboardInterrupt | None:
-    """That the run was to end, if this error only came of it: the server may have ended first."""
+    """The interruption behind this error, if there is one: the server may have ended first."""
     from prefect.exceptions import TerminationSignal
 
     while error is not None:
@@ -88,28 +88,28 @@ def interruption(error: BaseException | None) -> KeyboardInterrupt | None:
 
 
 def server_lost(error: Exception) -> ServerLostError | None:
-    """What a person reads in place of the error of Prefect's client, if it is one."""
+    """Our error for an error of Prefect's client, or None."""
     from httpx import HTTPStatusError, TransportError
 
     if isinstance(error, TransportError):
-        found = f"it went away: {error}"
+        reason = f"it is gone: {error}"
     elif isinstance(error, HTTPStatusError) and error.response.status_code == BUSY:
-        found = "it was too busy, again and again, to answer"
-    elif isinstance(error, HTTPStatusError) and error.response.status_code >= FAULT:
-        found = f"it failed itself, as on a full disk (answer {error.response.status_code})"
+        reason = "it was too busy several times"
+    elif isinstance(error, HTTPStatusError) and error.response.status_code >= SERVER_ERROR:
+        reason = f"it failed, as on a full disk (status {error.response.status_code})"
     else:
         return None
     return ServerLostError(
-        f"A run needs Prefect's server to its end, and {found}. What is finished is kept: `python "
-        "-m flows resume` goes on, with a short-lived server if there is no other."
+        f"A run needs Prefect's server to its end: {reason}. Finished stages are kept: `python -m "
+        "flows resume` continues, with a short-lived server if there is no other."
     )
 
 
 def shorten_console() -> None:
-    """Prefect's console without tracebacks and without what it says twice."""
+    """Remove tracebacks and repeated lines from Prefect's console."""
     from prefect.logging.handlers import PrefectConsoleHandler
 
-    logging.raiseExceptions = False  # else blocks on a server that is gone follow the error's line
+    logging.raiseExceptions = False  # else tracebacks about a lost server follow the error
     for handler in logging.getLogger().handlers:
         if isinstance(handler, PrefectConsoleHandler) and not handler.filters:
             handler.addFilter(Once())
@@ -117,36 +117,36 @@ def shorten_console() -> None:
 
 
 REPEATS = (
-    "Finished in state Completed",  # the next line tells what runs now; `Cached` is told
+    "Finished in state Completed",  # the next line names the next stage; `Cached` stays
     "Finished in state Failed",
     "Finished in state Crashed",
     "Crash detected! Execution was aborted by an interrupt signal",
     "Crash detected! Execution was aborted by a termination signal",
-    "Still processing items",  # at the exit, to a slow server: the last line is ours
+    "Still processing items",  # at the exit, with a slow server
 )
-"""How lines begin that tell what another line tells: who ends a run is told how to go on."""
+"""Beginnings of lines that repeat another line."""
 
-TOLD = "_told_at"
-"""Of an error: when its line was made, which every console then prints."""
+LOGGED_AT = "_logged_at"
+"""Attribute of an error: the time of its first log record, which every console prints."""
 
 
 class Once(logging.Filter):
-    """Lets an error pass where it happened; tasks, rounds and flow each tell it again.
+    """Log an error only where it happened: tasks, rounds and the flow each repeat it.
 
-    The error itself bears when it was told: held here, it would hold a failed training's memory.
+    The time is stored on the error. A reference here would keep a failed training in memory.
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
         if record.getMessage().startswith(REPEATS):
             return False
         error = record.exc_info[1] if record.exc_info else None
-        return error is None or vars(error).setdefault(TOLD, record.created) == record.created
+        return error is None or vars(error).setdefault(LOGGED_AT, record.created) == record.created
 
 
 class OneLine(WithoutSecrets):
-    """Without the traceback behind it, and without what a terminal would obey."""
+    """Format without the traceback and without control characters."""
 
     def format(self, record: logging.LogRecord) -> str:
-        short = copy.copy(record)  # the next handler wants the traceback
+        short = copy.copy(record)  # the next handler needs the traceback
         short.exc_info = short.exc_text = None
         return visible(super().format(short))

@@ -1,9 +1,8 @@
-"""Prefect's API and pages behind a guard: requests from pages of other sites are refused.
+"""Prefect's API and pages behind a guard that refuses requests from pages of other sites.
 
-Prefect has no login, and whoever reaches its API can run code. Without the guard so could a page of
-any site that is open in a browser of this machine: its scripts can send a POST to another site, or
-have their own site's name lead to 127.0.0.1. The first shows in the request's `Origin`, the second
-in its `Host`.
+Prefect has no login, and every client of its API can run code. Without the guard, so can any page
+that is open in a browser of this machine: its scripts can send a POST to another site, or point
+their site's name to 127.0.0.1. The request's `Origin` shows the first, its `Host` the second.
 
 Run as a program, this file serves on an address: `python -m flows.prefect_app HOST PORT`.
 """
@@ -18,16 +17,16 @@ Channel = Callable[..., Awaitable[Any]]
 App = Callable[[Scope, Channel, Channel], Awaitable[None]]
 
 ORIGINS = "PREFECT_SERVER_API_CORS_ALLOWED_ORIGINS"
-"""Prefect's setting: the origins that the server answers to, separated by commas."""
+"""Prefect's setting: the allowed origins, separated by commas."""
 
 
 def own_origins(port: int) -> str:
-    """Origins of a server on loopback, as a value of `ORIGINS`."""
+    """The origins of a server on loopback, as a value of `ORIGINS`."""
     return f"http://127.0.0.1:{port},http://localhost:{port}"
 
 
 def guarded(app: App, origins: str) -> App:
-    """The app behind the guard: `Host`, and `Origin` if given, must be one of these."""
+    """The app behind the guard: the `Host`, and the `Origin` if given, must be in `origins`."""
     own = origins.lower().split(",")
     hosts = {without_usual_port(urlsplit(origin).netloc) for origin in own}
 
@@ -39,7 +38,7 @@ def guarded(app: App, origins: str) -> App:
             if foreign or host not in hosts:
                 from fastapi.responses import PlainTextResponse
 
-                why = f"This server answers to {origins} alone, and to no page of another site.\n"
+                why = f"This server answers only {origins}, and no page of another site.\n"
                 await PlainTextResponse(why, 403)(scope, receive, send)
                 return
         await app(scope, receive, send)
@@ -48,12 +47,12 @@ def guarded(app: App, origins: str) -> App:
 
 
 def without_usual_port(address: str) -> str:
-    """A host with its port, but for 80, which browsers leave out."""
+    """A host with its port; browsers leave out port 80."""
     return address.removesuffix(":80")
 
 
 def prefect_app() -> App:
-    """Prefect's app behind the guard; without `ORIGINS` it answers nobody."""
+    """Prefect's app behind the guard; without `ORIGINS` it refuses all requests."""
     from prefect.server.api.server import create_app
     from prefect.settings import PREFECT_SERVER_CORS_ALLOWED_ORIGINS
 

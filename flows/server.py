@@ -1,11 +1,10 @@
-"""The short-lived Prefect server of a home's runs, where no other is up: it ends with the last one.
+"""The short-lived Prefect server of a home's runs: it ends with the last of them.
 
-Several servers at once would lock each other out of the one database of a home, so a run goes to
-the server of another that is under way. Who started it holds the one writing end of a pipe, which
-the server reads, and every run shares a lock that the server waits for: however they end, kill -9
-included, pipe and lock are free then. In a session of its own the server hears no signal of a run's
-group, so a run that is interrupted can still say so. Its port is open from the start: a client that
-is quicker than the server waits in the queue.
+Two servers would lock each other out of the home's database, so a run joins the server of another
+run. The server ends when two things are free: a pipe that the starting run holds, and a lock that
+all joined runs share. Both are freed by any end of a run, kill -9 included. The server has a
+session of its own, so a signal to a run's group does not reach it, and an interrupted run can still
+report. Its port is open from the start; early clients wait in the queue.
 
 Run as a program, this file is that server.
 """
@@ -32,27 +31,27 @@ ENVIRONMENT = {
 }
 
 PATIENCE = 300
-"""Seconds for a start; 18 were seen for a new home, and a disk may stall for a minute."""
+"""Seconds for a start: 18 in a new home, and a disk may stall for a minute."""
 
 GRACE = 5.0
-"""Seconds in which the server may close its database."""
+"""Seconds for the server to close its database."""
 
-MEANWHILE = "sentemb_core.encoder.checkpoint"
-"""Loads torch and transformers, which every run needs in the end: seconds, as the start takes."""
+PRELOADED = "sentemb_core.encoder.checkpoint"
+"""Imports torch and transformers, which every run needs, while the server starts."""
 
-_kept: list["subprocess.Popen[bytes]"] = []
-"""Their pipes stay open as long as this process lives: Prefect sends its last lines at the exit."""
+_servers: list["subprocess.Popen[bytes]"] = []
+"""Their pipes stay open as long as this process: Prefect sends its last lines at the exit."""
 
-_held: list[int] = []
-"""Locks that this process shares, for as long."""
+_joined: list[int] = []
+"""The shared locks of this process, held as long."""
 
 
 @contextmanager
 def served(log: Path) -> Generator[None, None, None]:
-    """Flows of this block have a server; what one of their own says is appended to `log`.
+    """Flows of this block have a server; a server of their own logs to `log`.
 
     Raises:
-        ServerLostError: it does not come up.
+        ServerLostError: the server does not start.
     """
     from prefect.context import refresh_global_settings_context
     from prefect.settings import (
@@ -67,24 +66,24 @@ def served(log: Path) -> Generator[None, None, None]:
     if PREFECT_API_URL.value():
         yield
         return
-    with file_lock(log.with_suffix(".lock")):  # two that start at once would both start a server
+    with file_lock(log.with_suffix(".lock")):  # two runs that begin together start one server
         os.environ[PREFECT_API_URL.name] = joined_server(log) or own_server(log)
-    refresh_global_settings_context()  # Prefect's threads know no other
-    # nobody waits for heartbeats here, and their thread costs each flow a second at its end
+    refresh_global_settings_context()  # for Prefect's threads
+    # heartbeats are not read here, and their thread costs each flow a second at its end
     with temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None, PREFECT_UI_URL: ""}):
         yield
 
 
 def own_server(log: Path) -> str:
-    """The API of a server that was started here, and is up."""
+    """Start a server, wait for it, and return its API."""
     url = start_server(log)
-    import_module(MEANWHILE)
+    import_module(PRELOADED)
     wait_for(url, log)
     return url
 
 
 def wait_for(url: str, log: Path) -> None:
-    """Return when the server answers."""
+    """Wait until the server answers."""
     from sentemb_core.errors import ServerLostError
 
     try:
@@ -92,20 +91,20 @@ def wait_for(url: str, log: Path) -> None:
             return
     except OSError as error:
         raise ServerLostError(
-            f"A run starts a Prefect server of its own, and it did not come up: {error}. {log} has "
-            "what it said; `python -m flows doctor` looks for what is wrong."
+            f"The Prefect server of this run did not start: {error}. Its log is {log}; "
+            "`python -m flows doctor` checks the home."
         ) from error
 
 
 def address(log: Path) -> Path:
-    """Where the API of a run's server is noted; the server holds this file as long as it lives."""
+    """The file with the API of a run's server, which locks it while it lives."""
     return log.with_suffix(".url")
 
 
 def joined_server(log: Path) -> str | None:
-    """The API of another run's server, which from here on waits for the end of this process, too.
+    """Join the server of another run, which then also waits for this process; return its API.
 
-    Where the file system does not lock, every run has a server of its own.
+    None without one. If the file system has no locks, every run starts its own server.
     """
     from sentemb_core.store.locks import is_locked, shared_lock
     from tasks.servers import answers, users
@@ -114,14 +113,14 @@ def joined_server(log: Path) -> str | None:
     if joined is None:
         return None
     if is_locked(note := address(log)) and answers(url := note.read_text("utf-8")):
-        _held.append(joined)
+        _joined.append(joined)
         return url
     os.close(joined)
     return None
 
 
 def start_server(log: Path) -> str:
-    """The API of a server that is about to come up, and has noted it for other runs."""
+    """Start a server that other runs can find; return its API before it answers."""
     from flows.prefect_app import ORIGINS, own_origins
     from sentemb_core.store.locks import held_note
     from tasks.servers import EPHEMERAL, STARTED_BY
@@ -132,7 +131,7 @@ def start_server(log: Path) -> str:
         marks = {EPHEMERAL: "1", STARTED_BY: str(os.getpid()), ORIGINS: own_origins(port)}
         note = held_note(address(log), url)
         try:
-            _kept.append(
+            _servers.append(
                 subprocess.Popen(
                     [sys.executable, "-P", __file__, str(listening.fileno()), str(log.parent)],
                     env=os.environ | ENVIRONMENT | marks,
@@ -144,26 +143,26 @@ def start_server(log: Path) -> str:
                 )
             )
         finally:
-            os.close(note)  # the server's own is another, and the lock lasts as long as that
+            os.close(note)  # the server has a copy of the descriptor, and with it the lock
         return url
 
 
 def main(socket: int, logs: Path) -> None:
-    """Serve until the last run has ended; what that takes is imported before anybody is served."""
+    """Serve until the last run has ended; all imports for that come first."""
     import uvicorn
 
     from sentemb_core.store.locks import file_lock
     from tasks.servers import users
 
-    alone = partial(file_lock, users(logs))
-    threading.Thread(target=end_with_the_runs, args=[alone], daemon=True).start()
+    exclusive = partial(file_lock, users(logs))
+    threading.Thread(target=end_with_the_runs, args=[exclusive], daemon=True).start()
     uvicorn.run(APP, factory=True, fd=socket, log_level="error", lifespan="on")
 
 
-def end_with_the_runs(alone: Callable[[], AbstractContextManager[object]]) -> None:
-    """Wait for the end of the pipe and of all who joined, then end this process."""
+def end_with_the_runs(exclusive: Callable[[], AbstractContextManager[object]]) -> None:
+    """Wait for the end of the pipe and of all joined runs, then end this process."""
     sys.stdin.read()
-    with alone():  # to the end of this process: who joins now waits for it
+    with exclusive():  # held to the end of this process: a run that joins now waits
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(GRACE)
         os._exit(1)

@@ -14,6 +14,6 @@ from flows import demo
 from sentemb_core.config.run import InfoCSEIDC
 
 if __name__ == "__main__":
-    told = json.loads(Path(sys.argv.pop()).read_text("utf-8"))
-    demo.WAYS = {way: InfoCSEIDC.model_validate(config) for way, config in told.items()}
+    configs = json.loads(Path(sys.argv.pop()).read_text("utf-8"))
+    demo.WAYS = {way: InfoCSEIDC.model_validate(config) for way, config in configs.items()}
     runpy.run_module("prefect.engine", run_name="__main__")

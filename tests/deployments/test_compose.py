@@ -1,4 +1,4 @@
-"""compose.yaml and Dockerfile as far as they can be checked without building them."""
+"""compose.yaml and Dockerfile, checked without building them."""
 
 import ast
 import re
@@ -23,20 +23,20 @@ def instructions(name: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", SERVICES)
-def test_what_is_published_is_published_on_loopback(name):
+def test_ports_are_published_on_loopback(name):
     for port in SERVICES[name].get("ports", []):
         assert port.startswith("127.0.0.1:"), port
 
 
 @pytest.mark.parametrize("name", STAYING)
-def test_every_service_that_stays_says_whether_it_is_well(name):
+def test_every_lasting_service_has_a_health_check(name):
     check = SERVICES[name]["healthcheck"]
     assert check["test"][0] in ("CMD", "CMD-SHELL")
     assert check["retries"] * int(check["interval"].rstrip("s")) >= 60
 
 
 @pytest.mark.parametrize("name", SERVICES)
-def test_a_service_waits_for_what_it_needs_and_not_for_its_mere_start(name):
+def test_a_service_waits_until_its_dependencies_are_healthy(name):
     for needed, how in SERVICES[name].get("depends_on", {}).items():
         ends = needed not in STAYING
         wanted = "service_completed_successfully" if ends else "service_healthy"
@@ -44,20 +44,20 @@ def test_a_service_waits_for_what_it_needs_and_not_for_its_mere_start(name):
 
 
 @pytest.mark.parametrize("name", sorted(set(SERVICES) - {"database"}))
-def test_our_own_services_may_do_nothing_that_they_need_not(name):
+def test_our_services_drop_all_capabilities(name):
     service = SERVICES[name]
     assert service["image"] == "sentemb:local"
     assert service["cap_drop"] == ["ALL"]
     assert service["security_opt"] == ["no-new-privileges:true"]
 
 
-def test_no_password_stands_in_the_file():
+def test_the_file_holds_no_password():
     assert "password" not in re.sub(
         r"\$\{POSTGRES_PASSWORD:\?[^}]*\}", "", COMPOSE
     ).lower().replace("postgres_password", "")
 
 
-def test_settings_are_those_that_prefect_knows():
+def test_prefect_knows_all_settings():
     from prefect import settings
 
     named = {name for service in SERVICES.values() for name in service.get("environment", {})}
@@ -66,7 +66,7 @@ def test_settings_are_those_that_prefect_knows():
     assert {name for name in known if not hasattr(settings, name)} == set()
 
 
-def test_the_server_is_guarded_and_knows_the_names_by_which_worker_and_pages_call_it():
+def test_the_server_is_guarded_and_allows_the_worker_and_its_pages():
     server = SERVICES["server"]
     assert server["command"][:3] == ["python", "-m", prefect_app.__name__]
     own = server["environment"][prefect_app.ORIGINS].split(",")
@@ -75,7 +75,7 @@ def test_the_server_is_guarded_and_knows_the_names_by_which_worker_and_pages_cal
     assert {url.removesuffix("/api") for url in called} <= set(own)
 
 
-def test_the_worker_takes_from_our_pool_and_set_up_calls_what_is_there():
+def test_the_worker_uses_our_pool_and_set_up_runs():
     assert SERVICES["worker"]["command"][:5] == ["prefect", "worker", "start", "--pool", POOL]
     program = ast.parse(SERVICES["set_up"]["command"][-1])
     namespace = {}
@@ -87,14 +87,14 @@ def test_the_worker_takes_from_our_pool_and_set_up_calls_what_is_there():
     assert call.args[0].value == SERVICES["worker"]["environment"]["PREFECT_API_URL"]
 
 
-def test_the_image_is_the_locked_environment_of_the_oldest_python_we_support():
+def test_the_image_is_the_locked_environment():
     assert instructions("FROM") == ["python:3.11-slim-bookworm"]
     runs = instructions("RUN")
     assert "-r requirements.lock" in runs[0]
     assert "--no-deps" in runs[1]
 
 
-def test_everything_that_the_image_copies_is_there_and_let_through():
+def test_every_copied_path_exists_and_is_not_ignored():
     copied = [name for line in instructions("COPY") for name in line.split()[:-1]]
     ignored = (ROOT / "deployments" / "Dockerfile.dockerignore").read_text("utf-8").splitlines()
     for name in copied:

@@ -9,7 +9,7 @@ from flows.demo import WAYS
 
 
 @pytest.mark.parametrize("deployment", DEPLOYMENTS, ids=lambda deployment: deployment.name)
-def test_every_deployment_is_a_flow_whose_parameters_it_takes(deployment):
+def test_every_deployment_has_valid_parameters(deployment):
     flow = deployment.load()
     module, _, function = deployment.flow.rpartition(".")
     assert (flow.fn.__module__, flow.fn.__name__) == (module, function)
@@ -17,21 +17,15 @@ def test_every_deployment_is_a_flow_whose_parameters_it_takes(deployment):
     flow.validate_parameters(deployment.parameters)
 
 
-@pytest.mark.parametrize("deployment", DEPLOYMENTS, ids=lambda deployment: deployment.name)
-def test_every_deployment_is_a_lab_note(deployment):
-    assert "python -m flows" in deployment.description
-    assert "minute" in deployment.description
-
-
-def test_what_a_lab_note_runs_by_hand_is_the_same_run():
-    (told,) = re.findall(r"`python -m flows ([^`]+)`", BLOG_USGOV.description)
-    command, bound, *_ = app.parse_args(told)
+def test_the_command_of_a_description_is_the_same_run():
+    (line,) = re.findall(r"`python -m flows ([^`]+)`", BLOG_USGOV.description)
+    command, bound, *_ = app.parse_args(line)
     assert command.__name__ == "demo"
     way = WAYS[bound.arguments["only"]]
     assert BLOG_USGOV.parameters["config"] == way.model_dump(mode="json")
 
 
-def test_the_config_that_a_run_leaves_is_what_its_deployment_takes():
+def test_the_config_beside_a_report_is_a_valid_parameter():
     config = json.dumps(WAYS["nothing"].model_dump(mode="json"))  # as it lies beside the report
     own = Deployment(
         name="news",

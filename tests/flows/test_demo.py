@@ -1,4 +1,4 @@
-"""The demo as a person calls it, on a corpus and trainings small enough for a test."""
+"""The demo command, on a tiny corpus with short trainings."""
 
 import json
 import re
@@ -23,20 +23,20 @@ ROW = re.compile(r"^ (\S.*?)( \*)?  +((?:[01]\.\d{3} +){6})(\d+) *$", re.MULTILI
 
 @pytest.fixture
 def ways(corpus_file, tmp_path, monkeypatch) -> dict[demo.Way, InfoCSEIDC]:
-    """Both ways to begin, a round each: from nothing, and from an encoder that is there."""
+    """One round from random vectors, and one from a saved encoder."""
     save_encoder(start("static"), tmp_path / "saved", "card")
     saved = {"encoder": {"name": str(tmp_path / "saved")}, "initialiser": None, "control": False}
     short = {"rounds": {"max_rounds": 1, "patience": 1}, "register_model": False}
-    made = {
+    small = {
         "nothing": tiny_run(corpus_file, name="from-nothing", **short),
         "minilm": tiny_run(corpus_file, name="from-saved", **short, **saved),
     }
-    monkeypatch.setattr(demo, "WAYS", made)
-    return made
+    monkeypatch.setattr(demo, "WAYS", small)
+    return small
 
 
 def cells_of(scores: ArtifactRef) -> list[str]:
-    """R@1, R@5, R@10 on the test split, first to the counterparts, then back."""
+    """R@1, R@5, R@10 on the test split, to the counterparts and reverse."""
     test = scores_of(scores)["test"]
     return [
         f"{recall:.3f}"
@@ -47,16 +47,16 @@ def cells_of(scores: ArtifactRef) -> list[str]:
 
 @pytest.mark.server
 @pytest.mark.slow
-def test_the_demo_shows_both_ways_between_the_fixed_rows_and_where_the_reports_are(
+def test_the_demo_shows_both_runs_between_the_fixed_rows(
     prefect_server, ways, home, call, monkeypatch
 ):
     monkeypatch.setenv("COLUMNS", "160")
-    code, said, log = call("demo")
+    code, output, log = call("demo")
     assert code == 0, log[-2000:]
     runs = {run.config["name"]: run.id for run in last_runs(Store.default())}
     outcomes = {way: outcome_of(runs[config.name])[1] for way, config in ways.items()}
 
-    labels, marks, cells, seconds = zip(*ROW.findall(said), strict=True)
+    labels, marks, cells, seconds = zip(*ROW.findall(output), strict=True)
     assert labels == (
         "random encoder",
         "BM25",
@@ -76,14 +76,13 @@ def test_the_demo_shows_both_ways_between_the_fixed_rows_and_where_the_reports_a
     assert seconds[:2] == tuple(f"{cost:.0f}" for cost in fixed)
     returned = (2 + nothing.best, 2 + len(nothing.rows) + len(nothing.controls) + saved.best)
     assert tuple(number for number, mark in enumerate(marks) if mark) == returned
-    for way, config in ways.items():
-        assert f"Report of {config.name}: {outcomes[way].report}\n" in said
+    assert all(outcomes[way].report in output for way in ways)
 
     planned = json.loads(call("demo", "--only", "nothing", "--dry-run", "--json")[1])
     assert list(planned) == [ways["nothing"].name]
-    assert {told["verdict"] for told in planned[ways["nothing"].name]} == {"HIT"}
+    assert {status["verdict"] for status in planned[ways["nothing"].name]} == {"HIT"}
 
     monkeypatch.setattr(demo, "demo", lambda ways: {way: outcomes[way] for way in ways})
-    told = json.loads(call("demo", "--only", "minilm", "--json")[1])
-    assert list(told) == ["minilm"]
-    assert Outcome.model_validate(told["minilm"]) == outcomes["minilm"]
+    printed = json.loads(call("demo", "--only", "minilm", "--json")[1])
+    assert list(printed) == ["minilm"]
+    assert Outcome.model_validate(printed["minilm"]) == outcomes["minilm"]

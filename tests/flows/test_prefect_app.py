@@ -1,4 +1,4 @@
-"""Who may call a Prefect server of ours, and who is refused before Prefect hears of it."""
+"""Which requests to our Prefect server the guard refuses."""
 
 import asyncio
 
@@ -9,8 +9,8 @@ from flows.prefect_app import guarded, own_origins
 OWN = own_origins(4200)
 
 
-def answered(kind: str = "http", origins: str = OWN, **headers: str) -> int | None:
-    """The status of the guard's refusal; none where the app behind it was called."""
+def status_of(kind: str = "http", origins: str = OWN, **headers: str) -> int | None:
+    """The status of the guard's refusal; None if the app behind it was called."""
     called, sent = [], []
 
     async def app(scope, receive, send):
@@ -19,8 +19,8 @@ def answered(kind: str = "http", origins: str = OWN, **headers: str) -> int | No
     async def send(message):
         sent.append(message)
 
-    told = [(name.encode(), value.encode()) for name, value in headers.items()]
-    scope = {"type": kind, "method": "POST", "path": "/api/automations/", "headers": told}
+    encoded = [(name.encode(), value.encode()) for name, value in headers.items()]
+    scope = {"type": kind, "method": "POST", "path": "/api/automations/", "headers": encoded}
     asyncio.run(guarded(app, origins)(scope, None, send))
     assert bool(called) != bool(sent)
     return None if called else sent[0]["status"]
@@ -40,8 +40,8 @@ def answered(kind: str = "http", origins: str = OWN, **headers: str) -> int | No
         {},
     ],
 )
-def test_a_page_of_another_site_and_another_name_for_this_machine_are_refused(kind, headers):
-    assert answered(kind, **headers) == 403
+def test_other_origins_and_other_host_names_are_refused(kind, headers):
+    assert status_of(kind, **headers) == 403
 
 
 @pytest.mark.parametrize("kind", ["http", "websocket"])
@@ -54,20 +54,20 @@ def test_a_page_of_another_site_and_another_name_for_this_machine_are_refused(ki
         {"host": "127.0.0.1:4200", "origin": "http://localhost:4200"},
     ],
 )
-def test_programs_and_the_pages_themselves_are_answered(kind, headers):
-    assert answered(kind, **headers) is None
+def test_programs_and_own_pages_pass(kind, headers):
+    assert status_of(kind, **headers) is None
 
 
-def test_an_address_that_the_operator_names_is_one_of_the_server_and_no_star_is():
+def test_an_operator_can_add_an_origin_but_not_a_star():
     proxied = f"{OWN},https://prefect.example.org"
     page = {"host": "prefect.example.org", "origin": "https://prefect.example.org"}
-    assert answered(origins=proxied, **page) is None
-    assert answered(origins="*", host="127.0.0.1:4200") == 403
+    assert status_of(origins=proxied, **page) is None
+    assert status_of(origins="*", host="127.0.0.1:4200") == 403
 
 
-def test_a_port_that_is_the_protocols_own_may_be_left_out():
-    assert answered(origins=own_origins(80), host="127.0.0.1") is None
+def test_port_80_may_be_left_out():
+    assert status_of(origins=own_origins(80), host="127.0.0.1") is None
 
 
-def test_the_start_and_the_end_of_the_server_pass_the_guard():
-    assert answered("lifespan") is None
+def test_lifespan_messages_pass_the_guard():
+    assert status_of("lifespan") is None
