@@ -325,7 +325,7 @@ def words(
     The vector of a text is the mean of the vectors of its words. All sentences are used, also those
     that a run holds out for validation.
     """
-    from sentemb_core.encoder.word_training import EPOCHS, gensim_models, trained_word_vectors
+    from sentemb_core.encoder.word_vectors import EPOCHS, gensim_models, trained_word_vectors
 
     gensim_models()
     checked = checked_source(source, corpus)

@@ -41,8 +41,7 @@ def word_vectors(
     from sentemb_core.corpus.validation_pool import ValidationPool
     from sentemb_core.encoder.card import CardFacts, model_card
     from sentemb_core.encoder.checkpoint import save_encoder
-    from sentemb_core.encoder.word_training import EPOCHS, trained_word_vectors
-    from sentemb_core.encoder.word_vectors import word_encoder
+    from sentemb_core.encoder.word_vectors import EPOCHS, trained_word_vectors, word_encoder
     from tasks.prefect_pages import progress
 
     held_out = set[int]()

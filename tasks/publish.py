@@ -25,7 +25,7 @@ from tasks.run_result import RunResult
 from tasks.stage import stage
 
 if TYPE_CHECKING:
-    from sentemb_core.encoder.card import Judged
+    from sentemb_core.encoder.card import RetrievalTask
 
 log = logging.getLogger("sentemb_core.run")
 
@@ -156,7 +156,7 @@ def publish_encoder(
         labels=training_card.labels,
         kind=learner.kind,
         max_length=learner.max_length,
-        judged=judged_split(artifact_path(score_card.validation_pool), score_card.counterpart),
+        task=judged_split(artifact_path(score_card.validation_pool), score_card.counterpart),
         scores={
             label: {
                 "test R@1": row.recall_at_1,
@@ -188,14 +188,14 @@ def corpus_text(documents: Path, digest: str) -> str:
     )
 
 
-def judged_split(pool: Path, counterpart: str | None) -> "Judged":
+def judged_split(pool: Path, counterpart: str | None) -> "RetrievalTask":
     """Return sides and size of a pool's test split; a counterpart column names the candidates."""
     from sentemb_core.corpus.validation_pool import SIDES, PoolReport
-    from sentemb_core.encoder.card import Judged
+    from sentemb_core.encoder.card import RetrievalTask
 
     report = PoolReport.model_validate_json((pool / "pool.json").read_bytes())
     query, candidate = SIDES[report.kind]
-    return Judged(
+    return RetrievalTask(
         query=query,
         candidate=(counterpart if report.kind == "counterpart" else None) or candidate,
         queries=report.n_queries["test"],

@@ -1,1 +1,1 @@
-"""Sentences to vectors: the encoder, its poolings, how it starts, encodes, and rests on disk."""
+"""The encoder: how it starts by a name, encodes sentences, and is saved and loaded."""

@@ -1,4 +1,4 @@
-"""Many sentences to vectors: equal ones once, equal lengths together, no padding, no mask."""
+"""Many sentences to vectors: equal sentences once, equal lengths in one batch, no padding."""
 
 import logging
 from collections.abc import Callable, Generator, Sequence
@@ -17,17 +17,17 @@ from sentemb_core.types import Precision
 log = logging.getLogger(__name__)
 
 TOKEN_BUDGET = 4096
-"""Tokens a batch: MiniLM's throughput is flat from 2,048 to 16,384, memory is not."""
+"""Tokens a batch: from 2,048 to 16,384, MiniLM's throughput is flat, but memory grows."""
 
 CUDA_BUDGET = 16_384
-"""The same on CUDA: on an H200 MiniLM encodes 1.5 times as many sentences a second as by 4,096 (2.7
-times in bfloat16; `benchmarks/gpu.py`), and by 262,144 no more."""
+"""Tokens a batch on CUDA. On an H200, MiniLM encodes 1.5 times as many sentences a second as with
+4,096 (2.7 times in bfloat16; `benchmarks/gpu.py`). With 262,144 it encodes no more."""
 
 
 def length_buckets(
     lengths: Int64[np.ndarray, " n"], token_budget: int
 ) -> list[Int64[np.ndarray, " rows"]]:
-    """Batches of rows of exactly one length, at most `token_budget` tokens each (or one row)."""
+    """Return batches of rows of one length, at most `token_budget` tokens each (or one row)."""
     order = np.argsort(lengths, kind="stable")
     starts = np.flatnonzero(np.diff(lengths[order], prepend=-1))
     batches: list[np.ndarray] = []
@@ -45,25 +45,21 @@ def encode(
     progress: Callable[[int], None] | None = None,
     first: int = 0,
 ) -> Float32[np.ndarray, "n dim"]:
-    """Sentence vectors in the order of `sequences`, of length 1 for cosine.
+    """Return sentence vectors in the order of `sequences`, of length 1 for cosine.
 
-    A static table may give a zero vector, for a text without a word that it knows: its cosine with
-    anything is 0.
+    A static table gives a zero vector to a text without known words: its cosine is always 0.
 
     Args:
-        encoder: Its mode (train or eval) is left as found; it encodes without dropout.
+        encoder: It encodes without dropout; its mode (train or eval) is restored afterwards.
         sequences: Token ids of each sentence (`Encoder.tokenise`, or the token cache).
-        dtype: bfloat16 is faster where the processor has units for it
-            (`store.machine.fast_precision`), and changes 2 % of mined pairs (MiniLM on 300 news
-            documents). A vector that is not finite in it is computed once more in float32, with a
-            warning.
-        progress: Called with how many of the sentences are done, by their tokens: short ones
-            come first.
+        dtype: bfloat16 is faster if the processor has units for it
+            (`store.machine.fast_precision`). It changes 2 % of mined pairs (MiniLM on 300 news
+            documents). A vector that is not finite is computed again in float32, with a warning.
+        progress: Called with the number of sentences done, in proportion to their tokens.
         first: Index of the first sentence in its corpus, for messages.
 
     Raises:
-        BadEmbeddingError: A vector is not finite, or a transformer's is zero where cosine needs a
-            direction.
+        BadEmbeddingError: A vector is not finite, or a transformer gives a zero vector for cosine.
     """
     vectors = _encoded(encoder, sequences, encoder.vectors, dtype, progress, first)
     zero = encoder.similarity == "dot" or encoder.kind == "static"
@@ -78,7 +74,7 @@ def pooled_vectors(
     dtype: Precision = "float32",
     progress: Callable[[int], None] | None = None,
 ) -> Float32[np.ndarray, "n dim"]:
-    """What `encode` gives before it is normalised: what a whitening and a flow are fitted on.
+    """Return the vectors of `encode` before normalisation, for fitting a whitening or a flow.
 
     Raises:
         BadEmbeddingError: A vector is not finite.
@@ -96,13 +92,13 @@ def _encoded(
     progress: Callable[[int], None] | None = None,
     first: int = 0,
 ) -> Float32[np.ndarray, "n dim"]:
-    """`finished` of the pooled vectors; rows not finite in bfloat16 are made again in float32."""
+    """`finished` of the pooled vectors; rows that overflow bfloat16 are computed in float32."""
     vectors = _in_one_pass(encoder, sequences, finished, dtype, progress)
     bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1)).tolist()
     if bad and dtype == "bfloat16":
         log.warning(
-            "bfloat16 gives no finite vector for %d of %d sentences, first at sentence %d: these "
-            "once more in float32.", len(bad), len(vectors), bad[0] + first,
+            "bfloat16 overflows for %d of %d sentences, first sentence %d: these are encoded again "
+            "in float32.", len(bad), len(vectors), bad[0] + first,
         )  # fmt: skip
         again = [sequences[row] for row in bad]
         vectors[bad] = _in_one_pass(encoder, again, finished, "float32", None)
@@ -116,7 +112,7 @@ def _in_one_pass(
     dtype: Precision,
     progress: Callable[[int], None] | None,
 ) -> Float32[np.ndarray, "n dim"]:
-    """Pooled vectors, `finished`, in one precision, batch by batch."""
+    """`finished` of the pooled vectors in one precision, batch by batch."""
     text_of = equal_to(sequences)
     texts = [sequences[row] for row in np.unique(text_of, return_index=True)[1].tolist()]
     copies = np.bincount(text_of)
@@ -134,10 +130,10 @@ def _in_one_pass(
     batches = length_buckets(lengths, TOKEN_BUDGET if device.type == "cpu" else CUDA_BUDGET)
     done = 0
     with evaluating(encoder), any_shape(), one_thread_each(device) as pool:
-        # a table takes no time beside what Python does, and threads have heaps of their own
+        # a table costs less than the Python around it, and each thread has its own heap
         each = pool.map if encoder.kind == "transformer" else map
-        for rows, found in zip(batches, each(vectors_of, batches), strict=True):
-            vectors[rows] = found
+        for rows, batch in zip(batches, each(vectors_of, batches), strict=True):
+            vectors[rows] = batch
             done += int(weight[rows].sum())
             if progress:
                 progress(len(sequences) * done // total)
@@ -147,7 +143,7 @@ def _in_one_pass(
 def embed_texts(
     encoder: Encoder, texts: Sequence[str], dtype: Precision = "float32"
 ) -> Float32[np.ndarray, "n dim"]:
-    """Vectors of texts: tokenise and encode.
+    """Return the vectors of texts: tokenise and encode.
 
     Raises:
         BadEmbeddingError: As `encode`.
@@ -156,7 +152,7 @@ def embed_texts(
 
 
 def equal_to(sequences: Sequence[np.ndarray]) -> Int64[np.ndarray, " n"]:
-    """A number per sequence, the same for equal ones, counted by first appearance."""
+    """A number for each sequence, the same for equal sequences, counted by first appearance."""
     known: dict[bytes, int] = {}
     numbers = (known.setdefault(sequence.tobytes(), len(known)) for sequence in sequences)
     return np.fromiter(numbers, np.int64, len(sequences))
@@ -164,7 +160,7 @@ def equal_to(sequences: Sequence[np.ndarray]) -> Int64[np.ndarray, " n"]:
 
 @contextmanager
 def evaluating(encoder: Encoder) -> Generator[None]:
-    """Without dropout; afterwards in the mode it was in."""
+    """Disable dropout, and restore the encoder's mode afterwards."""
     was_training = encoder.training
     encoder.eval()
     try:
@@ -174,16 +170,16 @@ def evaluating(encoder: Encoder) -> Generator[None]:
 
 
 def autocast(device: torch.device, dtype: Precision) -> torch.autocast:
-    """bfloat16 matrix products; the rest, and all of it for float32, as it is."""
+    """Matrix products in bfloat16 if `dtype` is bfloat16; nothing changes for float32."""
     return torch.autocast(device.type, torch.bfloat16, enabled=dtype == "bfloat16")
 
 
 @contextmanager
 def naming_documents(place: Callable[[int], tuple[str, int]]) -> Generator[None]:
-    """A bad vector in this block is told by its document, too.
+    """Add the document to a BadEmbeddingError that is raised in this block.
 
     Args:
-        place: Document id and position in the document of the sentence of an index.
+        place: Index of a sentence -> id of its document and position in it.
     """
     try:
         yield
@@ -201,11 +197,10 @@ def check_vectors(vectors: Float32[np.ndarray, "n dim"], first: int = 0, *, zero
     Args:
         vectors: One row a sentence.
         first: Index of the first row, for the message.
-        zero: Whether a vector may be zero: that of a static table, or where nothing needs a
-            direction (`encode`).
+        zero: Whether a vector may be zero (a static table, or similarity dot).
 
     Raises:
-        BadEmbeddingError: Naming the first rows that are not finite or zero.
+        BadEmbeddingError: With the first rows that are not finite or zero.
     """
     bad = ~np.isfinite(vectors).all(axis=1)
     if not zero:
@@ -214,7 +209,7 @@ def check_vectors(vectors: Float32[np.ndarray, "n dim"], first: int = 0, *, zero
         rows = (np.flatnonzero(bad) + first).tolist()
         raise BadEmbeddingError(
             f"Every sentence vector must be finite{'' if zero else ' and not zero'}: "
-            f"{len(rows)} of {len(vectors)} are not, first at sentences {rows[:5]}. Look for a "
-            "training that diverged, or sentences without a token the encoder knows.",
+            f"{len(rows)} of {len(vectors)} are not, first sentences {rows[:5]}. Check for a "
+            "diverged training, or for sentences without a known token.",
             rows[:5],
         )

@@ -1,6 +1,7 @@
-"""An encoder as the folder that `SentenceTransformer` and `AutoModel.from_pretrained` load.
+"""An encoder as a folder that `SentenceTransformer` and `AutoModel.from_pretrained` load.
 
-safetensors and JSON alone; equal encoders give equal bytes, and nothing tells where they were.
+The folder has safetensors and JSON only. Equal encoders give equal bytes, and no file contains a
+path of this machine.
 """
 
 import hashlib
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 Parts = tuple["PreTrainedModel | StaticTable", Tokenizer, Json]
-"""Backbone, tokenizer, and what AutoTokenizer must know beside tokenizer.json."""
+"""Backbone, tokenizer, and what AutoTokenizer needs besides tokenizer.json."""
 
 
 def save_encoder(
@@ -51,7 +52,7 @@ def save_encoder(
 ) -> None:
     """Write the encoder into `folder`, with `card` as its README.md (`card.model_card`).
 
-    `head_from` is where it was read: the Condenser's head beside it, if there is one, goes along.
+    A Condenser head in `head_from`, the folder that the encoder was read from, is copied as well.
     """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "README.md").write_text(card, encoding="utf-8")
@@ -74,15 +75,15 @@ def save_encoder(
 
 
 def load_encoder(folder: Path) -> Encoder:
-    """The encoder that `save_encoder` wrote, or a folder of sentence-transformers alike.
+    """Return the encoder of a folder of `save_encoder` or sentence-transformers.
 
-    It lies on `compute_device()`, and so does what is made from it: its vectors, its training.
+    It is on `compute_device()`, where its vectors and its training are computed.
 
     Raises:
-        MissingEncoderError: `folder` holds no encoder.
-        UnsafeModelError: It holds pickled weights, or names code of its own.
-        UsageError: It holds modules that an `Encoder` has not, its transformer writes text, or it
-            states a pooling or a length that its transformer has not.
+        MissingEncoderError: The folder has no encoder.
+        UnsafeModelError: It has pickled weights, or names code of its own.
+        UsageError: It has modules that an `Encoder` does not have, its transformer generates text,
+            or it states a pooling or a length that its transformer does not have.
         BadDataError: Its weights are incomplete.
     """
     refuse_pickles(folder)
@@ -101,12 +102,12 @@ def load_encoder(folder: Path) -> Encoder:
 
 
 def read_parts(folder: Path) -> Parts:
-    """What is common to all encoders on this backbone, in float32.
+    """Return the backbone (in float32) and the tokenizer of a folder.
 
     Raises:
-        MissingEncoderError: `folder` holds no encoder.
+        MissingEncoderError: The folder has no encoder.
         UnsafeModelError: It names code of its own.
-        UsageError: Its transformer writes text.
+        UsageError: Its transformer generates text.
         BadDataError: Its files are damaged or incomplete.
     """
     refuse_code(folder)
@@ -116,7 +117,7 @@ def read_parts(folder: Path) -> Parts:
         return _parts_of(folder)
     except SentembError:
         raise
-    except Exception as error:  # each of the formats has errors of its own
+    except Exception as error:  # every file format has errors of its own
         first = next(iter(str(error).splitlines()), type(error).__name__)
         raise BadDataError(
             f"The encoder in {folder} is damaged or incomplete: {first}. Copy or save it again."
@@ -140,19 +141,19 @@ def _parts_of(folder: Path) -> Parts:
 
 
 def _after_lowercasing(normalizer: Any) -> Any:
-    """What sentence-transformers does before the tokenizer, as a part of it: so it is saved."""
+    """The lowercasing of sentence-transformers as a part of the tokenizer, which is saved."""
     return normalizers.Sequence([normalizers.Lowercase(), *([normalizer] if normalizer else [])])
 
 
 def tokenizer_settings(tokenizer: Any) -> Json:
-    """What AutoTokenizer must know to read tokenizer.json as it is, and for the same models.
+    """What AutoTokenizer needs to read tokenizer.json unchanged.
 
-    `Encoder` hands over no token types, so nobody else shall: XLNet's tokenizer has others than 0.
+    `Encoder` passes no token types, so other libraries must not pass any: XLNet's are not all 0.
     """
     names = [name for name in tokenizer.model_input_names if name != "token_type_ids"]
     special: Json = dict(sorted(tokenizer.special_tokens_map.items()))
     return {
-        "tokenizer_class": "PreTrainedTokenizerFast",  # a model's own class rebuilds its pipeline
+        "tokenizer_class": "PreTrainedTokenizerFast",  # a model's class changes the pipeline
         "model_input_names": names,
         **{name: str(token) for name, token in special.items() if isinstance(token, str)},
     }
@@ -163,7 +164,7 @@ def _read_backbone(folder: Path) -> "PreTrainedModel":
 
     half = read_json(folder / "config.json").get("model_type") in T5_FAMILY
     family: Any = AutoModelForTextEncoding if half else AutoModel
-    with torch.random.fork_rng(devices=[]):  # weights that are missing are drawn, then refused
+    with torch.random.fork_rng(devices=[]):  # missing weights are drawn at random, then refused
         backbone, report = cast(
             tuple[Any, dict[str, Any]],
             family.from_pretrained(
@@ -176,7 +177,7 @@ def _read_backbone(folder: Path) -> "PreTrainedModel":
         )
     missing = sorted(report["missing_keys"])
     if missing and all(name.startswith("pooler.") for name in missing):
-        backbone.pooler = None  # as published by many: an encoder without its pretraining head
+        backbone.pooler = None  # many encoders are published without a pooler
     elif missing:
         raise BadDataError(
             f"An encoder needs all its weights: {folder} lacks {len(missing)}, first "
@@ -185,17 +186,17 @@ def _read_backbone(folder: Path) -> "PreTrainedModel":
     if is_t5(backbone):
         keep_table_once(backbone)
     for weights in backbone.parameters():
-        # out of the mapped file, whose alignment changes the last bit of some products
+        # copied from the mapped file, whose alignment changes the last bit of some products
         weights.data = weights.data.clone()
     return backbone
 
 
 def _backbone_config(backbone: "PreTrainedModel", pooling: str) -> Json:
     config: Json = json.loads(backbone.config.to_json_string())
-    config.pop("_name_or_path", None)  # a path on the machine that trained it
+    config.pop("_name_or_path", None)  # a path of the machine that trained it
     config["architectures"] = [type(backbone).__name__]
     config["dtype"] = str(backbone.dtype).removeprefix("torch.")
-    # sentence-transformers hands the hidden states on only if the config asks for them
+    # sentence-transformers returns hidden states only if the config requests them
     config["output_hidden_states"] = pooling in TWO_LAYERS
     return config
 
@@ -218,7 +219,7 @@ def _write_json(path: Path, content: Json | list[Json]) -> None:
 
 @contextmanager
 def _quiet_transformers() -> Generator[None]:
-    """No bars and no load reports: what they tell of matters here is raised as an error."""
+    """Disable progress bars and load reports; missing weights are raised as an error instead."""
     from transformers.utils import logging
 
     bars, verbosity = logging.is_progress_bar_enabled(), logging.get_verbosity()
@@ -233,16 +234,16 @@ def _quiet_transformers() -> Generator[None]:
 
 
 def weights_digest(encoder: Encoder) -> str:
-    """SHA-256 of all weights, as they are."""
+    """SHA-256 of all weights."""
     weights = {name: tensor.cpu().contiguous() for name, tensor in encoder.state_dict().items()}
     return hashlib.sha256(save(weights)).hexdigest()
 
 
 def encoder_digest(encoder: Encoder) -> str:
-    """SHA-256 of what its vectors depend on: weights, vocabulary, cut, pooling and similarity.
+    """SHA-256 of everything its vectors depend on: weights, vocabulary, length and settings.
 
-    Not of the whole tokenizer, whose description changes with the library that writes it.
+    The whole tokenizer is not part of it: its description changes with the library's version.
     """
     settings = encoder.max_length, encoder.pooling, encoder.similarity
-    told = weights_digest(encoder), encoder.tokenizer.get_vocab(), settings
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+    content = weights_digest(encoder), encoder.tokenizer.get_vocab(), settings
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

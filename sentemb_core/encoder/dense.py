@@ -1,7 +1,7 @@
-"""Linear and ReLU layers as Dense modules of sentence-transformers, and such modules read back.
+"""Layers after the pooling, as Dense modules of sentence-transformers.
 
-A Dense module is a Linear and the activation after it; of activations, a layer here knows ReLU and
-none. BERT's pooler is a Dense with a tanh, and part of a pooling instead.
+A Dense module is a Linear and the activation after it, which is ReLU or the identity here. BERT's
+pooler is a Dense with a tanh, but it is part of the pooling.
 """
 
 import json
@@ -25,32 +25,32 @@ POOLED = "sentence_embedding"
 def linear(
     weight: Float[Tensor, "out width"], bias: Float[Tensor, " out"] | None = None
 ) -> nn.Linear:
-    """The layer with these weights; nothing is drawn at random."""
+    """Return the layer with these weights, without any random draw."""
     layer = nn.Linear(weight.shape[1], weight.shape[0], bias=bias is not None, device="meta")
-    layer.weight = nn.Parameter(weight.contiguous())  # as it will lie on disk: equal last bits
+    layer.weight = nn.Parameter(weight.contiguous())  # the layout of the file
     if bias is not None:
         layer.bias = nn.Parameter(bias)
     return layer
 
 
 def require_dense(layers: nn.Sequential) -> nn.Sequential:
-    """The layers, if Dense modules can hold them.
+    """Return the layers if Dense modules can represent them.
 
     Raises:
-        UsageError: One is neither a Linear nor the ReLU after a Linear.
+        UsageError: A layer is neither a Linear nor the ReLU after a Linear.
     """
     kinds = [type(layer) for layer in layers]
     known = set(kinds) <= {nn.Linear, nn.ReLU}
     if not known or (nn.ReLU, nn.ReLU) in pairwise([nn.ReLU, *kinds]):
         raise UsageError(
-            "An encoder's layers are Linear, each with a ReLU after it or none, as other libraries "
-            f"can load them; found {', '.join(kind.__name__ for kind in kinds)}."
+            "An encoder's layers must be Linear, each followed by at most one ReLU, because other "
+            f"libraries load these only. Found {', '.join(kind.__name__ for kind in kinds)}."
         )
     return layers
 
 
 def dense_parts(layers: nn.Sequential) -> Iterator[tuple[Json, dict[str, Tensor]]]:
-    """Settings and weights of a Dense module for every Linear."""
+    """Yield settings and weights of a Dense module for every Linear."""
     for layer, after in zip_longest(layers, list(layers)[1:]):
         if isinstance(layer, nn.Linear):
             config: Json = {
@@ -63,7 +63,7 @@ def dense_parts(layers: nn.Sequential) -> Iterator[tuple[Json, dict[str, Tensor]
 
 
 def is_layer(folder: Path) -> bool:
-    """Whether a Dense module is a Linear on the pooled vector, with a ReLU after it or nothing."""
+    """Whether a Dense module is a Linear on the pooled vector, with a ReLU or no activation."""
     config = _config(folder)
     ends = {config.get(f"module_{end}_name") or POOLED for end in ("input", "output")}
     plain = ends == {POOLED} and not config.get("use_residual")
@@ -71,10 +71,10 @@ def is_layer(folder: Path) -> bool:
 
 
 def read_layers(folders: Sequence[Path]) -> nn.Sequential:
-    """The layers of these Dense modules, in float32.
+    """Return the layers of these Dense modules, in float32.
 
     Raises:
-        MissingEncoderError: One has no weights in safetensors.
+        MissingEncoderError: A module has no weights in safetensors.
     """
     layers: list[nn.Module] = []
     for folder in folders:
@@ -86,13 +86,13 @@ def read_layers(folders: Sequence[Path]) -> nn.Sequential:
 
 def _read_linear(folder: Path) -> nn.Linear:
     file = folder / "model.safetensors"
-    found = load_file(file) if file.is_file() else {}
-    if "linear.weight" not in found:
+    stored = load_file(file) if file.is_file() else {}
+    if "linear.weight" not in stored:
         raise MissingEncoderError(
-            f"A Dense module has its weights in a safetensors file, and {folder} has none. "
+            f"The weights of a Dense module are a safetensors file, and {folder} has none. "
             "Download or save the encoder again."
         )
-    own = {name: tensor.to(torch.float32, copy=True) for name, tensor in found.items()}
+    own = {name: tensor.to(torch.float32, copy=True) for name, tensor in stored.items()}
     return linear(own["linear.weight"], own.get("linear.bias"))
 
 

@@ -1,4 +1,4 @@
-"""Where encoders compute, and by how many threads."""
+"""The device on which encoders compute, and the number of threads."""
 
 from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +18,7 @@ def compute_device() -> torch.device:
 
 @contextmanager
 def threads(wanted: int | None) -> Generator[None]:
-    """So many threads of torch inside; none: as many as there are."""
+    """Set the number of torch threads inside this context; None leaves it unchanged."""
     before = torch.get_num_threads()
     torch.set_num_threads(wanted or before)
     try:
@@ -28,20 +28,20 @@ def threads(wanted: int | None) -> Generator[None]:
 
 
 def any_shape() -> AbstractContextManager[object]:
-    """Attention on CUDA without cuDNN's, which makes a plan for every new shape in every thread.
+    """Disable cuDNN attention on CUDA, which makes a plan for every new shape in every thread.
 
-    Batches of sentences have many. On an H200 a plan took some 20 ms, and MiniLM encodes in
-    bfloat16 5.3 times as fast without (`benchmarks/gpu.py`).
+    Batches of sentences have many shapes. On an H200, a plan took about 20 ms, and without plans
+    MiniLM encodes 5.3 times as fast in bfloat16 (`benchmarks/gpu.py`).
     """
     return sdpa_kernel(WITHOUT_PLANS)
 
 
 @contextmanager
 def one_thread_each(device: torch.device) -> Generator[ThreadPoolExecutor]:
-    """As many workers as torch has threads, each with one of them; for a GPU a single worker.
+    """A pool with one worker a torch thread, each computing with one thread; one worker for a GPU.
 
-    Batches side by side use two cores better than one batch on both (MiniLM 1.4 times in bfloat16,
-    `benchmarks/encode.py`), and the last bits do not depend on how many there are.
+    Two batches in parallel use two cores better than one batch on both: MiniLM is 1.4 times as fast
+    in bfloat16 (`benchmarks/encode.py`). The last bits do not depend on the number of workers.
     """
     count = torch.get_num_threads() if device.type == "cpu" else 1
     alone = partial(torch.set_num_threads, 1)

@@ -23,17 +23,17 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel  # its import takes as long as torch's
 
 Edit = Callable[[Tensor], Tensor]
-"""From the embedding layer's output [batch, time, dim] to what the layers shall see instead."""
+"""Replaces the output of the embedding layer [batch, time, dim] before the next layer reads it."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What reading some rows gave.
+    """The result of one forward pass.
 
     Attributes:
-        pooled: One vector a row (a method's own reader may give more axes).
+        pooled: One vector a row (the forward pass of a method may add axes).
         layers: States [batch, time, dim] of the embedding layer and of every layer above it; empty
-            unless they were asked for.
+            unless requested.
     """
 
     pooled: Float[Tensor, "batch ..."]
@@ -43,19 +43,19 @@ class Reading:
 class Encoder(nn.Module):
     """A backbone (transformer or static table), its tokenizer, a pooling and a similarity.
 
-    It begins in eval mode, as transformers' models do: whoever trains calls `train()`.
+    It is created in eval mode, as models of transformers are; training calls `train()`.
 
     Args:
-        backbone: What turns ids into states.
-        tokenizer: Takes over this object: padding is switched off, truncation set to `max_length`.
-        pooling: How token states become a sentence (a static table knows `mean` alone).
+        backbone: Turns ids into states.
+        tokenizer: This object is changed: padding is disabled, truncation is set to `max_length`.
+        pooling: How token states become a sentence vector; a static table has `mean` only.
         similarity: cosine: `vectors` have length 1; dot: they are the pooled states.
         max_length: Tokens a sentence, special tokens included.
-        tokenizer_config: What transformers' AutoTokenizer must know beside tokenizer.json.
-        layers: Linear and ReLU layers that the pooled vector goes through (a whitening, a flow).
+        tokenizer_config: What transformers' AutoTokenizer needs besides tokenizer.json.
+        layers: Linear and ReLU layers after the pooling (a whitening, a normalizing flow).
 
     Raises:
-        UsageError: `layers` has others.
+        UsageError: `layers` has layers of another type.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Encoder(nn.Module):
     def parts(
         self, backbone: "PreTrainedModel | StaticTable", layers: nn.Sequential | None
     ) -> Json:
-        """What another encoder is made of that has these two in place of its own, as arguments."""
+        """The arguments of an encoder that differs from this one in backbone and layers only."""
         return {
             "backbone": backbone,
             "tokenizer": self.tokenizer,
@@ -107,14 +107,14 @@ class Encoder(nn.Module):
 
     @property
     def hidden_dim(self) -> int:
-        """Width of a token's state, and of the pooled vector before `layers`."""
+        """Width of a token state, and of the pooled vector before `layers`."""
         if isinstance(self.backbone, StaticTable):
             return self.backbone.embedding.embedding_dim
         return int(self.backbone.config.hidden_size)
 
     @property
     def add_special_tokens(self) -> bool:
-        """Whether ids carry [CLS] and [SEP] or their like: never for a static table."""
+        """Whether ids contain special tokens such as [CLS] and [SEP]: never for a static table."""
         return self.kind == "transformer"
 
     @property
@@ -122,7 +122,7 @@ class Encoder(nn.Module):
         """Whether ids begin and end with a special token, for views that cut, join or frame rows.
 
         Raises:
-            RecipeError: They have special tokens in other places: T5 ends with one alone.
+            RecipeError: Special tokens are in other places: T5 has one at the end only.
         """
         if not self.add_special_tokens:
             return False
@@ -132,56 +132,56 @@ class Encoder(nn.Module):
         if sum(marks) == 0:
             return False
         raise RecipeError(
-            "A method that cuts, joins or frames rows wants one special token at both ends of a "
-            f"row, or none; this encoder ({type(self.backbone).__name__}) has them otherwise: "
-            "start from an encoder like BERT, or take simcse, infocse_idc or conpono"
+            "A method that cuts, joins or frames rows needs one special token at each end of a "
+            f"row, or no special tokens. {type(self.backbone).__name__} has them in other places. "
+            "Start from an encoder like BERT, or take simcse, infocse_idc or conpono."
         )
 
     @property
     def positions(self) -> int | None:
-        """Tokens a text may have; none where positions are not a table."""
+        """Largest number of tokens of a text; None where positions are not a table."""
         return max_positions(self.backbone)
 
     @property
     def device(self) -> torch.device:
-        """Where its weights lie, and so where it computes."""
+        """The device of its weights, on which it computes."""
         return next(self.parameters()).device
 
     @property
     def packs(self) -> bool:
-        """Whether `forward` computes no padding: on a CPU, where the backbone allows it."""
+        """Whether `forward` computes without padding: on a CPU, if the backbone allows it."""
         return self.device.type == "cpu" and packs(self.backbone)
 
     @property
     def pad_id(self) -> int:
-        """Fills the places that a mask hides."""
+        """Id of the padding token."""
         return self._special_id("pad_token", "[PAD]")
 
     @property
     def unknown_id(self) -> int:
-        """Stands for a piece that the vocabulary lacks, and for a text of which nothing is left."""
-        told: str | None = getattr(self.tokenizer.model, "unk_token", None)
-        return self._special_id("unk_token", told or "[UNK]")
+        """Id of the token for pieces outside the vocabulary, and for a text without tokens."""
+        token: str | None = getattr(self.tokenizer.model, "unk_token", None)
+        return self._special_id("unk_token", token or "[UNK]")
 
     def tokenise(self, texts: Sequence[str]) -> list[np.ndarray]:
-        """Token ids (int64) of each text, special tokens included, cut to `max_length`.
+        """Return the token ids (int64) of each text, with special tokens, cut to `max_length`.
 
-        A text of which nothing is left becomes one unknown token, as in the token cache.
+        A text without tokens becomes one unknown token, as in the token cache.
         """
         encodings = self.tokenizer.encode_batch_fast(
             list(texts), add_special_tokens=self.add_special_tokens
         )
-        nothing = [self.unknown_id]
-        return [np.asarray(encoding.ids or nothing, dtype=np.int64) for encoding in encodings]
+        unknown = [self.unknown_id]
+        return [np.asarray(encoding.ids or unknown, dtype=np.int64) for encoding in encodings]
 
     def forward(
         self, ids: Int[Tensor, "batch time"], mask: Int[Tensor, "batch time"] | None = None
     ) -> Float[Tensor, "batch dim"]:
-        """Pooled states after `layers`, in float32, not normalised: see `vectors`.
+        """Return the pooled states after `layers`, in float32 and not normalised (see `vectors`).
 
         Args:
             ids: Token ids, padded at the right.
-            mask: 1 on real tokens; none when all rows have exactly this length.
+            mask: 1 on real tokens; None if all rows have this length.
         """
         if mask is None or not self.packs:
             return self.read(ids, mask).pooled
@@ -199,14 +199,14 @@ class Encoder(nn.Module):
         edit: Edit | None = None,
         positions: Int[Tensor, "batch time"] | None = None,
     ) -> Reading:
-        """`forward`, with what happens inside: for training alone.
+        """Return what `forward` does, with access to the inside: for training only.
 
         Args:
             ids: As `forward`.
             mask: As `forward`.
             layers: Whether to return the states of all layers.
-            edit: Changes what the embedding layer hands to the layers (after its layer norm).
-            positions: Position of every token; none, as the backbone counts.
+            edit: Changes the output of the embedding layer (after its layer norm).
+            positions: Position of every token; None: as the backbone counts.
 
         Raises:
             RecipeError: A static table has neither layers nor positions.
@@ -214,8 +214,8 @@ class Encoder(nn.Module):
         if isinstance(self.backbone, StaticTable):
             if layers or edit is not None or positions is not None:
                 raise RecipeError(
-                    "Perturbations and auxiliary networks act between the layers of a transformer; "
-                    "this encoder is a static table: start from a transformer, or take conpono, "
+                    "Perturbations and auxiliary networks need the layers of a transformer, and "
+                    "this encoder is a static table. Start from a transformer, or take conpono, "
                     "ict or infocse_idc."
                 )
             return Reading(self.finished(self.backbone(ids, mask)))
@@ -241,7 +241,7 @@ class Encoder(nn.Module):
         return states.last_hidden_state[:, 0].float()
 
     def finished(self, pooled: Float[Tensor, "batch width"]) -> Float[Tensor, "batch dim"]:
-        """After `layers`, which are not rounded to bfloat16: a whitening enlarges what is small."""
+        """Apply `layers` in float32, never in bfloat16: a whitening enlarges small values."""
         if self.layers is None:
             return pooled
         with torch.autocast(pooled.device.type, enabled=False):
@@ -249,7 +249,7 @@ class Encoder(nn.Module):
 
     @contextmanager
     def _edited(self, edit: Edit | None) -> Generator[None]:
-        """A forward hook, so that no backbone is patched."""
+        """Apply `edit` in a forward hook, so that no backbone is patched."""
         if edit is None:
             yield
             return
@@ -265,7 +265,7 @@ class Encoder(nn.Module):
             hook.remove()
 
     def vectors(self, pooled: Float[Tensor, "batch dim"]) -> Float[Tensor, "batch dim"]:
-        """What is compared: of length 1 for cosine, as it is for dot."""
+        """The vectors to compare: of length 1 for cosine, unchanged for dot."""
         return F.normalize(pooled, dim=-1) if self.similarity == "cosine" else pooled
 
     def _special_id(self, name: str, usual: str) -> int:

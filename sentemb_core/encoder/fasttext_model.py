@@ -1,9 +1,8 @@
-"""fastText's own models (.bin): a word's vector is the mean of its own row and its subwords' rows.
+"""fastText models (.bin): a word's vector is the mean of its own row and the rows of its subwords.
 
-Subwords are the runs of `shortest` to `longest` characters of the word between < and >; a subword's
-row is its hash among the buckets (Bojanowski et al. 2017, section 3.2; the file as version 12 of
-fastText writes it). A word that the model does not list has no vector here, though fastText would
-make one of its subwords.
+Subwords are the runs of `shortest` to `longest` characters of the word between < and >. The row of
+a subword is its hash among the buckets (Bojanowski et al. 2017, section 3.2). The format is that of
+fastText's version 12. Only listed words have a vector here, unlike in fastText.
 """
 
 import struct
@@ -18,23 +17,23 @@ from jaxtyping import Float32, Int64, UInt8
 from sentemb_core.errors import UnreadableSourceError
 
 MAGIC = struct.pack("<i", 793_712_314)
-"""How such a file begins."""
+"""The first bytes of a model."""
 
 VERSIONS = (11, 12)
 SUPERVISED = 3
 
 SENTENCE_END = b"</s>"
-"""A word without subwords."""
+"""The one word without subwords."""
 
 FNV_START, FNV_PRIME = np.uint32(2_166_136_261), np.uint32(16_777_619)
-"""Of the hash, FNV-1a of 32 bits; fastText widens each byte with its sign."""
+"""Constants of the hash, FNV-1a with 32 bits; fastText sign-extends each byte."""
 
 BATCH = 1_000
-"""Words whose subwords' rows are in memory together."""
+"""Words whose rows are in memory at once."""
 
 
 class Subwords(NamedTuple):
-    """How many buckets there are, and how many characters a subword has; none where 0 at most."""
+    """Number of buckets, and characters of a subword; without subwords `longest` is 0."""
 
     buckets: int
     shortest: int
@@ -48,12 +47,12 @@ class _Model(NamedTuple):
 
 
 def fasttext_rows(path: Path) -> Iterator[tuple[bytes, bytes]]:
-    """Every word and its vector as the bytes of float32 numbers, the most frequent first.
+    """Yield every word and its vector as the bytes of float32 numbers, the most frequent first.
 
-    The rows stay in the file; words and the rows of a thousand of them are in memory.
+    The matrix stays in the file; the words and the rows of a thousand of them are in memory.
 
     Raises:
-        UnreadableSourceError: It ends before its end, is compressed, or of another version.
+        UnreadableSourceError: The model is truncated, compressed, or of another version.
     """
     model = _opened(path)
     for first in range(0, len(model.words), BATCH):
@@ -65,19 +64,19 @@ def fasttext_rows(path: Path) -> Iterator[tuple[bytes, bytes]]:
 def subword_rows(
     words: Sequence[bytes], subwords: Subwords
 ) -> tuple[Int64[np.ndarray, " n"], Int64[np.ndarray, " n"]]:
-    """Of every subword the word's place in `words`, and its bucket.
+    """Return, for every subword, the index of its word in `words` and its bucket.
 
-    One letter alone that touches < or > is none, as in fastText.
+    A single letter next to < or > is no subword, as in fastText.
     """
     framed = [b"" if word == SENTENCE_END else b"<" + word + b">" for word in words]
     text = _padded(framed)
     ends = np.array([len(word) for word in framed])[:, None]
     column = np.arange(text.shape[1])
-    begins = ((text & 0xC0) != 0x80) & (column < ends)  # of characters, as UTF-8 marks them
+    begins = ((text & 0xC0) != 0x80) & (column < ends)  # of characters in UTF-8
     hashed = np.full(text.shape, FNV_START)
     count = np.zeros(text.shape, np.int64)
     none = np.zeros(0, np.int64)
-    found = [(none, none)]
+    parts = [(none, none)]
     for width in range(1, text.shape[1] + 1):
         last = column + width - 1
         inside = last < ends
@@ -86,17 +85,17 @@ def subword_rows(
         if not growing.any():
             break
         signed = _shifted(text, width - 1).view(np.int8).astype(np.int32).view(np.uint32)
-        hashed = (hashed ^ signed) * FNV_PRIME  # wraps around, as it shall
+        hashed = (hashed ^ signed) * FNV_PRIME  # overflow is part of the hash
         whole = _shifted(begins, width) | (last + 1 == ends)
         edge = (count == 1) & ((column == 0) | (last + 1 == ends))
         place, start = np.nonzero(growing & whole & (count >= subwords.shortest) & ~edge)
-        found.append((place, (hashed[place, start] % np.uint32(subwords.buckets)).astype(np.int64)))
-    places, buckets = zip(*found, strict=True)
+        parts.append((place, (hashed[place, start] % np.uint32(subwords.buckets)).astype(np.int64)))
+    places, buckets = zip(*parts, strict=True)
     return np.concatenate(places), np.concatenate(buckets)
 
 
 def _vectors(model: _Model, first: int, words: Sequence[bytes]) -> Float32[np.ndarray, "words dim"]:
-    """Means over each word's own row and its subwords'."""
+    """Means over the rows of each word and of its subwords."""
     place, bucket = subword_rows(words, model.subwords)
     own = np.arange(len(words))
     owner = np.concatenate([own, place])
@@ -116,15 +115,15 @@ def _opened(path: Path) -> _Model:
 
 
 def _parsed(data: mmap, path: Path) -> _Model:
-    """The words and where the matrix lies, as fastText's `Args`, `Dictionary` and `Matrix` save."""
+    """The words and the matrix, as fastText's `Args`, `Dictionary` and `Matrix` write them."""
     _, version, dim, *_, kind, buckets, shortest, longest, _, _ = struct.unpack_from("<14id", data)
     if version not in VERSIONS:
         raise UnreadableSourceError(
-            f"{path} is a fastText model of version {version}; those of {VERSIONS} are read: take "
-            "the .vec file beside it."
+            f"fastText models of versions {VERSIONS} are read, and {path} has version {version}. "
+            "Take the .vec file of the same vectors."
         )
     if (version == 11 and kind == SUPERVISED) or buckets < 1:
-        longest = 0  # the first was written, and not used when such models were trained
+        longest = 0  # version 11 writes a length for supervised models that it does not use
     place = struct.calcsize("<14id")
     entries, n_words, _, _, pruned = struct.unpack_from("<3i2q", data, place)
     place += struct.calcsize("<3i2q")
@@ -139,17 +138,17 @@ def _parsed(data: mmap, path: Path) -> _Model:
             words.append(word)
     if pruned >= 0 or data[place]:
         raise UnreadableSourceError(
-            f"{path} is a compressed model of fastText (.ftz): take the .bin that it was made "
-            "from, or the .vec file beside it."
+            f"{path} is a compressed fastText model (.ftz). Take the .bin file that it was made "
+            "from, or the .vec file of the same vectors."
         )
     height, width = struct.unpack_from("<2q", data, place + 1)
     place += 1 + struct.calcsize("<2q")
-    told = n_words + buckets, dim, n_words
-    if (height, width, len(words)) != told or buckets < 0 or width < 1:
+    stated = n_words + buckets, dim, n_words
+    if (height, width, len(words)) != stated or buckets < 0 or width < 1:
         raise UnreadableSourceError(
-            f"{path} is no model of fastText as it was saved: {n_words:,} words and {buckets:,} "
-            f"buckets of {dim} numbers are told, {len(words):,} words and {height:,} rows of "
-            f"{width} found. Download it anew."
+            f"{path} is a damaged fastText model: its header states {n_words:,} words and "
+            f"{buckets:,} buckets of {dim} numbers, found {len(words):,} words and {height:,} rows "
+            f"of {width}. Download it again."
         )
     if len(data) < place + 4 * height * width:
         raise _cut_off(path)
@@ -158,14 +157,14 @@ def _parsed(data: mmap, path: Path) -> _Model:
 
 
 def _padded(words: Sequence[bytes]) -> UInt8[np.ndarray, "words longest"]:
-    """Bytes of each word in a row of its own."""
+    """The bytes of each word as a row, padded with zeros."""
     longest = max(1, *map(len, words))
     joined = b"".join(word.ljust(longest, b"\0") for word in words)
     return np.frombuffer(joined, np.uint8).reshape(len(words), longest)
 
 
 def _shifted(table: np.ndarray, by: int) -> np.ndarray:
-    """Every row moved to the left, zeros after it."""
+    """Every row shifted to the left and filled with zeros."""
     moved = np.zeros_like(table)
     moved[:, : table.shape[1] - by] = table[:, by:]
     return moved
@@ -173,5 +172,5 @@ def _shifted(table: np.ndarray, by: int) -> np.ndarray:
 
 def _cut_off(path: Path) -> UnreadableSourceError:
     return UnreadableSourceError(
-        f"{path} is a model of fastText that ends before its end: the download may be cut off."
+        f"{path} is a truncated fastText model: the download may be incomplete."
     )

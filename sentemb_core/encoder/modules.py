@@ -1,7 +1,7 @@
-"""An encoder as the module list of sentence-transformers, and such a list read back.
+"""An encoder as the module list of sentence-transformers, written and read.
 
-The list says everything an encoder is beside weights and tokenizer, so there is no file of our
-own. Its class names and keys are those that every release of sentence-transformers understands.
+The list states everything about an encoder except weights and tokenizer, so there is no other file.
+Class names and keys are those of every release of sentence-transformers.
 """
 
 from collections.abc import Mapping
@@ -25,11 +25,11 @@ from sentemb_core.types import Json, Pooling, Similarity
 CREATOR = "sentemb"
 
 NO_LIMIT_STATED = 512
-"""Tokens a sentence where a folder of another origin names no maximum: BERT's."""
+"""Tokens a sentence if a folder of another origin states no maximum: BERT's."""
 
 
 class Settings(TypedDict):
-    """What a folder says of an encoder beside its weights and its tokenizer."""
+    """What a folder states about an encoder besides weights and tokenizer."""
 
     pooling: Pooling
     similarity: Similarity
@@ -47,7 +47,7 @@ class Module:
 
 
 def modules(encoder: Encoder) -> list[Module]:
-    """What turns a text into `encoder.vectors(encoder(ids))`, in order; the first is the root."""
+    """The modules that compute `encoder.vectors(encoder(ids))`, in order; the first is the root."""
     weights = encoder.backbone.state_dict()
     if isinstance(encoder.backbone, StaticTable):
         steps = [Module("StaticEmbedding", {}, weights)]
@@ -91,18 +91,18 @@ def _layer_weights(pooling: str, layers: int) -> Float[Tensor, " layers"]:
 
 
 def module_paths(folder: Path) -> list[tuple[str, Path]]:
-    """Class name and folder of every module listed in modules.json; empty without that file."""
+    """Class name and folder of every module in modules.json; empty without that file."""
     entries = read_json(folder / "modules.json", default=[])
     return [(entry["type"].rsplit(".")[-1], folder / entry["path"]) for entry in entries]
 
 
 def is_static(folder: Path) -> bool:
-    """Whether a folder holds a table of token vectors, sentence-transformers' StaticEmbedding."""
+    """Whether a folder has a static table (StaticEmbedding of sentence-transformers)."""
     return "StaticEmbedding" in dict(module_paths(folder))
 
 
 def dense_of(folder: Path) -> nn.Sequential | None:
-    """`Encoder.layers` as the Dense modules hold them; BERT's own pooler is none of them.
+    """Return `Encoder.layers` of a folder's Dense modules; BERT's pooler is not one of them.
 
     Raises:
         MissingEncoderError: A Dense module without weights in safetensors.
@@ -112,17 +112,17 @@ def dense_of(folder: Path) -> nn.Sequential | None:
 
 
 def settings_of(folder: Path) -> Settings:
-    """Pooling, similarity and maximum length, as the module list and its files say them.
+    """Return pooling, similarity and maximum length as the module list and its files state them.
 
     Raises:
-        UsageError: The folder has modules or settings that an `Encoder` has not.
+        UsageError: The folder has modules or settings that an `Encoder` does not have.
     """
     stated = read_json(folder / "config_sentence_transformers.json")
-    if told := _not_kept(stated):
+    if setting := _unsupported(stated):
         raise UsageError(
-            "An encoder here reads a text as it is, gives its vector whole and compares vectors by "
-            f"cosine or inner product; {folder} asks for {told}: take that out of its "
-            "config_sentence_transformers.json to use it without"
+            "An encoder here reads a text without a prompt, keeps all dimensions and compares by "
+            f"cosine or inner product; {folder} asks for {setting}. Remove that setting from its "
+            "config_sentence_transformers.json to use the encoder without it."
         )
     normalised = "Normalize" in dict(module_paths(folder))  # inner products of these are cosines
     dot = stated.get("similarity_fn_name") in ("dot", "dot_product") and not normalised
@@ -133,8 +133,8 @@ def settings_of(folder: Path) -> Settings:
     )
 
 
-def _not_kept(stated: Mapping[str, Any]) -> str:
-    """Which setting of sentence-transformers an `Encoder` does not have, if there is one."""
+def _unsupported(stated: Mapping[str, Any]) -> str:
+    """A setting of sentence-transformers that an `Encoder` does not have, or an empty text."""
     prompt = stated.get("default_prompt_name")
     if prompt and (stated.get("prompts") or {}).get(prompt):
         return f"the prompt {prompt!r} before every text"
@@ -151,25 +151,25 @@ def written_by_us(folder: Path) -> bool:
 
 
 def require_same_weights(encoder: Encoder, folder: Path) -> None:
-    """That the modules in `folder` do, one after the other, what `encoder` does.
+    """Refuse a folder whose modules do not compute what `encoder` computes.
 
     Raises:
-        UsageError: A Dense with a tanh is not BERT's own pooler, layers are weighed in another way,
-            or the order is another.
+        UsageError: A Dense with a tanh is not BERT's pooler, layers have other weights, or the
+            modules have another order.
     """
     listed = module_paths(folder)[1:]
     for module, (kind, path) in zip(modules(encoder)[1:], listed, strict=False):
         if kind != module.type or not _same_weights(module.weights, path / "model.safetensors"):
             raise UsageError(
-                f"The pooling {encoder.pooling!r} has no weights of its own, and the {kind} module "
-                f"of {folder} does, or stands in another place. Name another pooling, or start "
-                "from its bare transformer: a folder without modules.json."
+                f"The pooling {encoder.pooling!r} has no weights of its own, but the {kind} module "
+                f"of {folder} has, or is in another place. Set another pooling, or start from the "
+                "transformer without modules: a folder without modules.json."
             )
 
 
 def _same_weights(weights: Mapping[str, Tensor], file: Path) -> bool:
-    found = load_file(file) if file.is_file() else {}
-    return all(name in found and torch.equal(found[name], ours) for name, ours in weights.items())
+    stored = load_file(file) if file.is_file() else {}
+    return all(name in stored and torch.equal(stored[name], ours) for name, ours in weights.items())
 
 
 def _pooling_of(folder: Path) -> Pooling:
@@ -186,34 +186,34 @@ def _pooling_of(folder: Path) -> Pooling:
             return "cls"
         case ["Transformer", "WeightedLayerPooling", "Pooling"], "mean":
             return _averaged(paths["WeightedLayerPooling"])
-        case found, _:
+        case others, _:
             raise UsageError(
                 "An encoder is a transformer with mean, cls or two-layer pooling, or a static "
-                "table, and after it Dense modules with ReLU or no activation; "
-                f"{folder / 'modules.json'} has {', '.join(found)} with pooling {mode!r}. "
-                "Start from its bare transformer instead: a folder without modules.json."
+                "table, followed by Dense modules with ReLU or no activation; "
+                f"{folder / 'modules.json'} has {', '.join(others)} with pooling {mode!r}. "
+                "Start from the transformer without modules: a folder without modules.json."
             )
 
 
 def _averaged(folder: Path) -> Pooling:
-    """The pooling of these layer weights; any, whose weights are then not the same, for others."""
+    """The pooling of these layer weights; for unknown weights, one that is refused afterwards."""
     file = folder / "model.safetensors"
-    found = load_file(file)["layer_weights"] if file.is_file() else torch.empty(0)
-    if len(found) > 1:
+    weights = load_file(file)["layer_weights"] if file.is_file() else torch.empty(0)
+    if len(weights) > 1:
         for pooling in TWO_LAYERS:
-            if torch.equal(found, _layer_weights(pooling, len(found))):
+            if torch.equal(weights, _layer_weights(pooling, len(weights))):
                 return cast(Pooling, pooling)
     return "first_last_mean"
 
 
 def _pooling_mode(folder: Path) -> str:
-    """`mean`, `cls`, or whatever else the settings of a Pooling module say."""
+    """`mean`, `cls`, or the other modes that the settings of a Pooling module state."""
     config = read_json(folder / "config.json")
     flags = {"pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "cls"}
-    told = [mode for flag, mode in flags.items() if config.get(flag)]
+    modes = [mode for flag, mode in flags.items() if config.get(flag)]
     others = [key for key, on in config.items() if "pooling_mode_" in key and on is True]
-    if len(others) == len(told) == 1:
-        return told[0]
+    if len(others) == len(modes) == 1:
+        return modes[0]
     return str(config.get("pooling_mode", others))
 
 

@@ -1,4 +1,4 @@
-"""Hidden states of a sentence's tokens -> one vector."""
+"""Pooling: the hidden states of a sentence's tokens become one vector."""
 
 import torch
 from jaxtyping import Float, Int
@@ -9,19 +9,19 @@ TWO_LAYERS: dict[str, tuple[int, int]] = {
     "last_two_mean": (-2, -1),
     "first_block_last_mean": (1, -1),
 }
-"""Which hidden_states are averaged. "First-last average" has two meanings: with the embedding layer
-(0) in ESimCSE, SNCSE and DiffCSE, with the first block (1) in BERT-whitening and SimCSE today;
-BERT-flow takes the last two."""
+"""Indices of the averaged hidden_states. "First-last average" has two meanings: the embedding layer
+(0) in ESimCSE, SNCSE and DiffCSE, the first block (1) in BERT-whitening and today's SimCSE.
+BERT-flow averages the last two."""
 
 
 def mean_pool(
     hidden: Float[Tensor, "batch time dim"], mask: Int[Tensor, "batch time"] | None = None
 ) -> Float[Tensor, "batch dim"]:
-    """Average of the real tokens' states, summed in float32; zero where there is no token.
+    """Mean of the real tokens' states, summed in float32; zero without tokens.
 
     Args:
         hidden: States of any float type.
-        mask: 1 on real tokens, 0 on padding; none when every token is real.
+        mask: 1 on real tokens, 0 on padding; None if every token is real.
     """
     hidden = hidden.float()
     if mask is None:
@@ -35,5 +35,5 @@ def two_layer_mean(
     upper: Float[Tensor, "batch time dim"],
     mask: Int[Tensor, "batch time"] | None = None,
 ) -> Float[Tensor, "batch dim"]:
-    """Average over the real tokens of the mean of two layers."""
+    """Mean over the real tokens of the mean of two layers."""
     return mean_pool(torch.add(lower, upper) / 2, mask)

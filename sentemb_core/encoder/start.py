@@ -58,9 +58,9 @@ log = logging.getLogger(__name__)
 def start_encoder(config: EncoderConfig, sentences: Iterator[str] | None = None) -> Encoder:
     """Return the encoder that `config` names.
 
-    A folder or a published model that states its own pooling and similarity keeps them, and a
-    folder written by sentemb keeps its maximum length, unless the config asks for other values. Its
-    layers (`Encoder.layers`) belong to its pooling: with another pooling they are left out.
+    A folder or a published model keeps the pooling and similarity that it states, unless the config
+    asks for others. A folder written by sentemb also keeps its maximum length. With another pooling
+    than that of the folder, the layers after it (`Encoder.layers`) are left out.
 
     Args:
         config: Name, settings, and the shape of random weights.

@@ -1,11 +1,11 @@
-"""Files of word vectors: text of GloVe and fastText, text and binary of word2vec, models.
+"""Readers of word vector files: GloVe, word2vec (text and binary), fastText (.vec and .bin).
 
-Text has a line for every word: the word and its numbers, after a line with count and dimension in
-the files of word2vec and fastText. Binary (a name in .bin) has that line too, then every word, a
-blank and its float32 numbers; or it is a model of fastText. All but the last may be gzipped.
+A text file has a line a word: the word and its numbers. In files of word2vec and fastText, a first
+line states count and dimension. A binary file (.bin) has that line too, then each word, a blank and
+its float32 numbers; or it is a fastText model. All except fastText models may be gzipped.
 
-They are read as a stream. A word may hold blanks (GloVe 840B has such). Words that are repeated or
-not UTF-8 are left out and counted; a file where they are more than 1 % is not what it seems.
+Files are read as a stream. A word may contain blanks (as in GloVe 840B). Words that are repeated or
+not UTF-8 are left out; a file with more than 1 % of them is refused.
 """
 
 import logging
@@ -32,20 +32,20 @@ ZIP = b"PK\x03\x04"
 log = logging.getLogger(__name__)
 
 Rows = Iterator[tuple[bytes, bytes]]
-"""Words and their vectors, as the bytes of float32 numbers."""
+"""Words and their vectors as the bytes of float32 numbers."""
 
 
 def read_word_vectors(path: Path, limit: int | None = None) -> WordVectors:
-    """Words and vectors in the order of the file: the most frequent first.
+    """Return words and vectors in the order of the file: the most frequent first.
 
     Args:
-        path: Ends in .bin or .bin.gz if binary, in whatever case.
-        limit: Rows to read at most; 400,000 of 300 numbers take 480 MB.
+        path: Ends in .bin or .bin.gz if binary, in any case.
+        limit: Most rows to read; 400,000 rows of 300 numbers take 480 MB.
 
     Raises:
-        UnreadableSourceError: No such file, another format, no header where one must be, or an end
-            before the end.
-        BadDataError: A row of another dimension, a value that is no finite number, or too many
+        UnreadableSourceError: No such file, another format, no header where one is needed, or a
+            truncated file.
+        BadDataError: A row of another dimension, a value that is not a finite number, or too many
             words that are repeated or not UTF-8.
     """
     try:
@@ -60,10 +60,10 @@ def read_word_vectors(path: Path, limit: int | None = None) -> WordVectors:
 def _rows(file: BufferedReader, path: Path) -> Rows:
     start = file.peek(4)[:4]
     name = path.name.lower()  # as `names.is_word_file` and `open_bytes` read it
-    packed = name.endswith(".gz")
-    if start == ZIP or (packed and start == MAGIC):
-        kind = "a zip archive" if start == ZIP else "a packed model of fastText"
-        raise UnreadableSourceError(f"{path} is {kind}: unpack it first.")
+    gzipped = name.endswith(".gz")
+    if start == ZIP or (gzipped and start == MAGIC):
+        kind = "a zip archive" if start == ZIP else "a gzipped fastText model"
+        raise UnreadableSourceError(f"{path} is {kind}. Unpack it first.")
     if start == MAGIC:
         return fasttext_rows(path)
     binary = name.removesuffix(".gz").endswith(".bin")
@@ -71,7 +71,7 @@ def _rows(file: BufferedReader, path: Path) -> Rows:
 
 
 def _collected(rows: Rows, path: Path) -> WordVectors:
-    """The rows with a word of their own; numbers grow in one array, held once."""
+    """The rows with distinct words; their numbers are appended to one array."""
     known: dict[str, None] = {}
     numbers, left_out = array("f"), Counter[str]()
     for word, vector in rows:
@@ -90,8 +90,8 @@ def _collected(rows: Rows, path: Path) -> WordVectors:
     if not np.isfinite(vectors).all():
         row = int(np.flatnonzero(~np.isfinite(vectors).all(axis=1))[0])
         raise BadDataError(
-            f"Every number of a word vector must be finite; in {path} those of "
-            f"{list(known)[row]!r} are not: take the line out, or the file anew."
+            f"Word vectors must be finite; in {path} the vector of {list(known)[row]!r} is not. "
+            "Remove the line, or download the file again."
         )
     return WordVectors(list(known), vectors)
 
@@ -114,15 +114,15 @@ def _text_row(line: bytes, dim: int, path: Path, number: int) -> tuple[bytes, by
     if len(values) < dim or _ends_in_number(word):
         found = len(_stripped(line).split(b" ")) - 1
         raise BadDataError(
-            f"Every word of {path} has {dim} numbers, as its first line says; vector {number} has "
-            f"{found}: {line[:40]!r}. Check that it is one file of one dimension, not cut."
+            f"Every word of {path} must have {dim} numbers, as in its first line; vector {number} "
+            f"has {found}: {line[:40]!r}. Check that the file has one dimension and is complete."
         )
     try:
         return word, np.array(values, np.float32).tobytes()
     except ValueError as error:
         raise BadDataError(
-            f"Vector {number} of {path} is no list of numbers ({error}): check the file there, or "
-            "whether it is one of word vectors."
+            f"Vector {number} of {path} must be a list of numbers ({error}). Check that line, and "
+            "that the file has word vectors."
         ) from error
 
 
@@ -131,7 +131,7 @@ def _binary_rows(file: BufferedReader, path: Path) -> Rows:
     if header is None:
         raise UnreadableSourceError(
             f"A binary file of word vectors begins with its count and dimension, and {path} does "
-            "not: if it is text, drop .bin from its name."
+            "not. If it is text, remove .bin from its name."
         )
     count, dim = header
     _refuse_dim(dim, path)
@@ -140,18 +140,18 @@ def _binary_rows(file: BufferedReader, path: Path) -> Rows:
         vector = file.read(4 * dim)
         if word is None or len(vector) < 4 * dim:
             raise UnreadableSourceError(
-                f"{_cut_off(path, count, number)} Or they have fewer than {dim} dimensions."
+                f"{_cut_off(path, count, number)} Or the vectors have fewer than {dim} dimensions."
             )
         yield word, vector
     if file.read(2).strip():
         raise UnreadableSourceError(
-            f"The header of {path} tells of {count:,} word vectors in {dim} dimensions, and more "
-            "follows: they are more, or wider."
+            f"The header of {path} states {count:,} word vectors of {dim} dimensions, and the file "
+            "is longer: it has more vectors, or wider ones."
         )
 
 
 def _word(file: BufferedReader) -> bytes | None:
-    """Up to the next blank, without the line end that may stand before it."""
+    """The bytes up to the next blank, without a leading line end."""
     word = bytearray()
     while (letter := file.read(1)) != b" ":
         if not letter or len(word) > LONGEST_WORD:
@@ -172,7 +172,7 @@ def _stripped(line: bytes) -> bytes:
 
 
 def _ends_in_number(word: bytes) -> bool:
-    """Whether a word with blanks took in what must be one number too many."""
+    """Whether a word with blanks ends in a number, so that the line has too many numbers."""
     start, _, end = word.rpartition(b" ")
     try:
         float(end)
@@ -184,26 +184,26 @@ def _ends_in_number(word: bytes) -> bool:
 def _refuse_dim(dim: int, path: Path) -> None:
     if not 1 <= dim <= WIDEST:
         raise UnreadableSourceError(
-            f"A file of word vectors has a word and 1 to {WIDEST:,} numbers a line; the first line "
-            f"of {path} tells {dim}."
+            f"A file of word vectors has a word and 1 to {WIDEST:,} numbers a line, found {dim} in "
+            f"the first line of {path}."
         )
 
 
 def _refuse_many(left_out: Counter[str], kept: int, path: Path) -> None:
     total = left_out.total()
-    told = ", ".join(f"{count:,} {reason}" for reason, count in sorted(left_out.items()))
+    counts = ", ".join(f"{count:,} {reason}" for reason, count in sorted(left_out.items()))
     if not kept or total > MOST_LEFT_OUT * (kept + total):
         raise BadDataError(
-            f"The words of {path} must be distinct and UTF-8, save 1 % of them; of "
-            f"{kept + total:,} there are {told or 'none'}. Check the encoding of the file, or "
-            "the dimension that the header of a binary one tells."
+            f"At least 99 % of the words of {path} must be distinct and UTF-8, found "
+            f"{counts or 'none'} of {kept + total:,}. Check the encoding of the file, or the "
+            "dimension in the header of a binary file."
         )
     if total:
-        log.warning("%s: %s words left out", path, told)
+        log.warning("words left out of %s: %s", path, counts)
 
 
 def _cut_off(path: Path, count: int, found: int) -> str:
     return (
-        f"The header of {path} tells of {count:,} word vectors, and {found:,} are there: the "
-        "download may be cut off."
+        f"The header of {path} states {count:,} word vectors, found {found:,}: the download may "
+        "be incomplete."
     )

@@ -1,11 +1,12 @@
-"""Word vectors as an encoder: a sentence is the mean of the vectors of its known words.
+"""An encoder of word vectors, from a table or trained on the corpus by gensim.
 
-The tokenizer leaves unknown words out, so that the table is a static one like any other: saved,
-loaded, trained and read by other libraries as such. A sentence without a known word is zero: its
-cosine with anything is 0.
+A sentence is the mean of the vectors of its known words. The tokenizer leaves unknown words out, so
+the encoder is an ordinary static table, which other libraries load. A sentence without a known word
+has a zero vector.
 """
 
-from collections.abc import Iterator
+import importlib
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,17 +17,18 @@ from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 
 from sentemb_core.encoder.backbones import StaticTable
 from sentemb_core.encoder.encoder import Encoder
+from sentemb_core.errors import BadDataError, MissingEncoderError
 from sentemb_core.types import Json
 
 SPECIAL = {"[PAD]": 0, "[UNK]": 1}
-"""Rows of zeros; the second stands for a text of which nothing is left."""
+"""Rows of zeros; the second is the token of a text without known words."""
 
 MARK = "\u2581"
-"""Before every word of the vocabulary, which no letter alone then is."""
+"""Before every word of the vocabulary, so that no single letter is a word."""
 
 WORD = r"\d+(?:[.,]\d+)+|\w+(?=n't\b)|n't\b|'(?:s|m|d|re|ve|ll)\b|\w+|[^\w\s]"
-"""Words, numbers, single marks, and the clitics that the Penn Treebank cuts off (do n't, it 's),
-as did those who trained the public vectors."""
+"""Words, numbers, single punctuation marks, and clitics as in the Penn Treebank (do n't, it 's),
+as in the training of the public vectors."""
 
 SPLITTER: Any = pre_tokenizers.Split(Regex(WORD), behavior="removed", invert=True)
 
@@ -39,34 +41,116 @@ class WordVectors:
     vectors: Float32[np.ndarray, "words dim"]
 
 
-def word_encoder(found: WordVectors, max_length: int) -> Encoder:
-    """The encoder that averages these vectors.
+def word_encoder(table: WordVectors, max_length: int) -> Encoder:
+    """Return the encoder that averages these vectors.
 
     Args:
-        found: What a file gave, or a corpus.
+        table: Words and vectors of a file or a corpus.
         max_length: Known words a sentence.
     """
-    table, tokenizer, _ = word_parts(found)
-    return Encoder(table, tokenizer, pooling="mean", similarity="cosine", max_length=max_length)
+    backbone, tokenizer, _ = word_parts(table)
+    return Encoder(backbone, tokenizer, pooling="mean", similarity="cosine", max_length=max_length)
 
 
-def word_parts(found: WordVectors) -> tuple[StaticTable, Tokenizer, Json]:
-    """Table and tokenizer of such an encoder, as `checkpoint.Parts`.
+def word_parts(table: WordVectors) -> tuple[StaticTable, Tokenizer, Json]:
+    """Return the static table and the tokenizer of such an encoder, as `checkpoint.Parts`.
 
-    Texts are lowercased if no word of the table has a capital. A model of whole words must put a
-    token in the place of an unknown one; byte pairs that never merge know whole words alone, and
-    leave out what they do not know.
+    Texts are lowercased if no word of the table has a capital. The tokenizer is byte-pair encoding
+    without merges: it knows whole words and leaves others out, unlike a word-level tokenizer.
     """
-    vocabulary = {MARK + word: row for row, word in enumerate(found.words, len(SPECIAL))} | SPECIAL
+    vocabulary = {MARK + word: row for row, word in enumerate(table.words, len(SPECIAL))} | SPECIAL
     tokenizer: Any = Tokenizer(models.BPE(vocabulary, [], ignore_merges=True))
     marked = pre_tokenizers.Metaspace(replacement=MARK, prepend_scheme="always")
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([SPLITTER, marked])
-    if all(word == word.lower() for word in found.words):
+    if all(word == word.lower() for word in table.words):
         tokenizer.normalizer = normalizers.Lowercase()
-    special = torch.zeros(len(SPECIAL), found.vectors.shape[1])
-    return StaticTable(torch.cat([special, torch.from_numpy(found.vectors)])), tokenizer, {}
+    special = torch.zeros(len(SPECIAL), table.vectors.shape[1])
+    return StaticTable(torch.cat([special, torch.from_numpy(table.vectors)])), tokenizer, {}
 
 
 def lowercased_words(text: str) -> Iterator[str]:
-    """The words of a text as an encoder without capitals looks them up."""
+    """The words of a lowercased text, cut as the tokenizer cuts them."""
     return (word for word, _ in SPLITTER.pre_tokenize_str(text.lower()))
+
+
+MIN_COUNT = 5
+"""Least occurrences of a known word."""
+
+EPOCHS = 5
+"""Passes, as in word2vec; one pass before them counts the words."""
+
+
+@dataclass
+class _WordLists:
+    """Texts as lists of words; gensim iterates over them once a pass."""
+
+    texts: Sequence[str]
+    progress: Callable[[int], None] | None
+    read: int = 0
+
+    def __iter__(self) -> Iterator[list[str]]:
+        for text in self.texts:
+            self.read += 1
+            if self.progress:
+                self.progress(self.read)
+            yield list(lowercased_words(text))
+
+
+def trained_word_vectors(
+    texts: Sequence[str],
+    seed: int,
+    *,
+    dim: int = 300,
+    epochs: int = EPOCHS,
+    progress: Callable[[int], None] | None = None,
+) -> WordVectors:
+    """Train skip-gram vectors with negative sampling on texts (Mikolov et al. 2013).
+
+    Words that occur at least five times are known. The settings are those of word2vec, with the 300
+    dimensions of its published vectors. Training uses one thread, so that a seed gives one table.
+
+    Args:
+        texts: Sentences; read `epochs` + 1 times.
+        seed: For the first vectors and all draws.
+        dim: Width of a vector.
+        epochs: Passes.
+        progress: Called with the number of texts read so far, over all passes.
+
+    Raises:
+        MissingEncoderError: gensim is not installed.
+        BadDataError: No word is frequent enough.
+    """
+    cut = _WordLists(texts, progress)
+    model = gensim_models().Word2Vec(
+        vector_size=dim,
+        window=5,
+        min_count=MIN_COUNT,
+        negative=5,
+        epochs=epochs,
+        sg=1,
+        seed=seed,
+        workers=1,
+    )
+    model.build_vocab(cut)
+    if not len(model.wv):
+        raise BadDataError(
+            f"Word vectors need words that occur at least {MIN_COUNT} times, found none in the "
+            "corpus. Take more texts, or give a file of word vectors."
+        )
+    model.train(cut, total_examples=model.corpus_count, epochs=epochs)
+    return WordVectors(list(model.wv.index_to_key), np.asarray(model.wv.vectors, np.float32))
+
+
+def gensim_models() -> Any:
+    """gensim, which trains word vectors.
+
+    Raises:
+        MissingEncoderError: It is not installed.
+    """
+    try:
+        return importlib.import_module("gensim.models")
+    except ImportError as error:
+        raise MissingEncoderError(
+            "Training word vectors needs gensim, which is not installed. Run pip install "
+            "'sentemb[words]', or give a file of word vectors."
+        ) from error

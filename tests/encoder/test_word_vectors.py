@@ -11,8 +11,12 @@ from sentence_transformers import SentenceTransformer
 from sentemb_core.encoder.batching import embed_texts
 from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
 from sentemb_core.encoder.encoder import Encoder
-from sentemb_core.encoder.word_training import trained_word_vectors
-from sentemb_core.encoder.word_vectors import WordVectors, lowercased_words, word_encoder
+from sentemb_core.encoder.word_vectors import (
+    WordVectors,
+    lowercased_words,
+    trained_word_vectors,
+    word_encoder,
+)
 from sentemb_core.errors import BadDataError, MissingEncoderError
 
 WORDS = ["the", "tax", "form", "do", "n't", "3.5", "."]
