@@ -104,8 +104,8 @@ STATES = {
 }
 """Kind of encoder -> how `transformers` loads it."""
 
-FROM_REGISTRY = """By its registered name, while it is the champion. No code of a model runs here. The second
-command prints the folder:
+FROM_REGISTRY = """By its registered name, while it is the champion. No code of a model runs. The
+second command prints the folder:
 
 ```
 python -m flows encode documents.jsonl vectors.parquet --model models:/{name}@champion
@@ -114,9 +114,7 @@ python -m flows where models:/{name}@champion
 
 SAFE = "Weights are safetensors, and nothing needs `trust_remote_code`."
 
-CUT = (
-    "It reads {length:,} tokens of a sentence, as in its training; `tokenizer.json` cuts the rest. "
-)
+CUT = "It reads {length:,} tokens of a sentence, as in training; `tokenizer.json` cuts the rest. "
 
 WHOLE = "A document is the mean of its sentences' vectors."
 
