@@ -1,12 +1,12 @@
-"""An encoder's folder as an MLflow model: the very same bytes, and beside them what MLflow reads.
+"""An encoder's folder as an MLflow model: the same bytes, with the files that MLflow reads.
 
     model/MLmodel, model/requirements.txt, model/canaries.parquet,
     model/model.sentence_transformer/<the encoder's files>
 
-This is the layout of MLflow's sentence-transformers flavor, written without it: the flavor would
-load the encoder (an optional dependency, half a minute to infer requirements), save it again as
-other bytes, and note the absolute path it came from. MLflow's own loaders read the result, but
-they trust code in a model folder (trust_remote_code, no way out); ours are
+This is the layout of MLflow's sentence-transformers flavor, written without the flavor. The flavor
+would load the encoder (with an optional dependency and half a minute to infer requirements), save
+other bytes, and record the absolute path of its source. MLflow's own loaders read the result, but
+they trust code in a model folder (trust_remote_code, always on). Ours are
 `registered_encoders.find_encoder` and plain `SentenceTransformer(folder)`.
 """
 
@@ -36,21 +36,21 @@ SIGNATURE = {
     ),
     "params": None,
 }
-"""Texts in, one vector a text out."""
+"""Input: texts. Output: one vector a text."""
 
 REQUIREMENTS = ("sentence-transformers", "transformers", "tokenizers", "torch", "safetensors")
 
 
 def model_ref(folder: Path) -> ArtifactRef:
-    """The name that the store gives to these files, computed from their bytes.
+    """Return the store's reference of these files, computed from their bytes.
 
     Raises:
-        UnsafeModelError: a link, a device or a file name that could lead elsewhere.
+        UnsafeModelError: a link, a device or an unsafe file name.
     """
     try:
         names = list_files(folder)
     except UsageError as error:
-        raise UnsafeModelError(f"{folder} is no model folder: {error}") from error
+        raise UnsafeModelError(f"{folder} is not a model folder: {error}") from error
     files = [
         File(
             path=name,
@@ -63,10 +63,10 @@ def model_ref(folder: Path) -> ArtifactRef:
 
 
 def refuse_unsafe(folder: Path) -> None:
-    """Refuse pickled weights and code of its own, before anything is loaded.
+    """Refuse pickled weights and code, before anything is loaded.
 
     Raises:
-        UnsafeModelError: naming the files.
+        UnsafeModelError: with the files.
     """
     from sentemb_core.encoder.safety import refuse_code, refuse_pickles
 
@@ -77,23 +77,23 @@ def refuse_unsafe(folder: Path) -> None:
 def upload_model(
     client: "MlflowClient", run_id: str, folder: Path, canaries: Sequence[str]
 ) -> dict[str, str]:
-    """Log an encoder's folder, and its canaries if there are any, as the model of a run.
+    """Log an encoder's folder, with canaries if there are any, as the model of a run.
 
     Returns:
-        The tag that holds the digest of the canaries, for the version.
+        The version's tag with the digest of the canaries.
     """
     tags: dict[str, str] = {}
     client.log_artifacts(run_id, str(folder), f"{MODEL}/{ENCODER}")
     with tempfile.TemporaryDirectory() as drafts:
         write_description(Path(drafts))
         if canaries:
-            tags["canaries"] = written_canaries(folder, canaries, Path(drafts) / CANARIES)
+            tags["canaries"] = canaries_digest(folder, canaries, Path(drafts) / CANARIES)
         client.log_artifacts(run_id, drafts, MODEL)
     return tags
 
 
-def written_canaries(folder: Path, sentences: Sequence[str], path: Path) -> str:
-    """SHA-256 of the canaries of the encoder in a folder, now written."""
+def canaries_digest(folder: Path, sentences: Sequence[str], path: Path) -> str:
+    """Write the canaries of the encoder in a folder and return their SHA-256."""
     from sentemb_core.encoder.checkpoint import load_encoder
     from sentemb_core.evaluation.canary import write_canaries
 
@@ -102,7 +102,7 @@ def written_canaries(folder: Path, sentences: Sequence[str], path: Path) -> str:
 
 
 def write_description(folder: Path) -> None:
-    """MLmodel and requirements.txt. No path of this machine enters."""
+    """Write MLmodel and requirements.txt, without any path of this machine."""
     versions = {name: installed(name) for name in REQUIREMENTS}
     pins = [f"{name}=={number}" for name, number in versions.items() if number]
     (folder / "requirements.txt").write_text("\n".join(pins) + "\n", encoding="utf-8")
@@ -116,6 +116,6 @@ def write_description(folder: Path) -> None:
             "sentence_transformers_version": versions["sentence-transformers"],
         },
     }
-    # YAML, of which JSON is a part; MLflow's own writer needs seconds of imports
+    # JSON is valid YAML; MLflow's own writer needs seconds of imports
     description = json.dumps({"flavors": flavors, "signature": SIGNATURE}, indent=1)
     (folder / "MLmodel").write_text(description, encoding="utf-8")

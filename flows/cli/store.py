@@ -137,9 +137,9 @@ def serve_command(port: int, seconds: float | None, mlflow: bool) -> int:
 
 def doctor_command(as_json: bool) -> int:
     folder = prepare()
-    from tasks.doctor import findings
+    from tasks.doctor import machine_checks
 
-    checks = findings(folder)
+    checks = machine_checks(folder)
     if as_json:
         emit([check.__dict__ for check in checks])
     else:
