@@ -343,6 +343,7 @@ class ExperimentTable:
         return {
             "experiment": self.what.id,
             "title": self.title,
+            "command": self.command,
             "settings": self.settings,
             "rows": json_rows(self.rows()),
             "notes": self.notes(),
