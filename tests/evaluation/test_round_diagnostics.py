@@ -1,14 +1,16 @@
-"""What a report tells of a round: pairs by the annotator's cosines, vectors before and after."""
+"""Diagnostics of a round: pairs by the annotator's cosines, vectors before and after."""
 
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sentemb_core.annotation.clusters import Clusters, write_labels
 from sentemb_core.annotation.embeddings import Embeddings, save_vectors
 from sentemb_core.annotation.pairs import Pairs, write_pairs
-from sentemb_core.evaluation.round_diagnostics import diagnostics
+from sentemb_core.evaluation.round_diagnostics import Pair, diagnostics, distinct
 from tests.evaluation.conftest import Prepared
 
 
@@ -18,7 +20,7 @@ def kept(folder: Path, vectors: np.ndarray) -> Embeddings:
     return Embeddings(folder)
 
 
-def test_training_that_makes_every_document_one_direction_is_seen(titled: Prepared, tmp_path: Path):
+def test_diagnostics_show_a_collapse_by_document(titled: Prepared, tmp_path: Path):
     corpus = titled.corpus
     (shard,) = corpus.shards
     write_labels(np.zeros(len(corpus), np.int32), shard, tmp_path)
@@ -45,3 +47,23 @@ def test_training_that_makes_every_document_one_direction_is_seen(titled: Prepar
     assert found.after.negatives[20] == sum(found.after.negatives) > 0, "at right angles"
     assert (found.churn, found.before.shape != found.after.shape) == (1, True)
     assert (found.new_share, found.gone_share) == (0, 0)
+
+
+PAIRS = st.lists(
+    st.builds(
+        Pair,
+        left=st.sampled_from("abcde"),
+        right=st.sampled_from("abcde"),
+        cosine=st.floats(-1, 1),
+        jaccard=st.floats(0, 1),
+    )
+)
+
+
+@given(PAIRS)
+def test_distinct_pairs_repeat_no_sentence(pairs):
+    kept = distinct(pairs)
+    sentences = [text for pair in kept for text in {pair.left, pair.right}]
+    assert len(sentences) == len(set(sentences))
+    assert kept[:1] == pairs[:1]
+    assert all({pair.left, pair.right} & set(sentences) for pair in pairs)

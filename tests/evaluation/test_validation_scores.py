@@ -1,4 +1,4 @@
-"""Both directions of a benchmark: who asks, who is sought, what the means say."""
+"""Scores of a validation pool in both directions."""
 
 import numpy as np
 import pytest
@@ -32,7 +32,7 @@ def scores_of(
 SHARED = benchmark([0, 1, 0, 2], ["validation", "validation", "gate", "test"])
 
 
-def test_documents_that_equal_their_counterparts_are_found_first():
+def test_equal_vectors_rank_first():
     vectors = np.eye(6, dtype=np.float32)
     scores = scores_of(one_to_one(6), vectors, vectors, "validation")
     for direction in (scores.document_to_counterpart, scores.counterpart_to_document):
@@ -40,7 +40,7 @@ def test_documents_that_equal_their_counterparts_are_found_first():
         assert (direction.queries, direction.candidates) == (6, 6)
 
 
-def test_only_the_split_asks_and_the_whole_pool_answers():
+def test_queries_are_of_the_split_and_candidates_of_the_pool():
     documents = np.array([[1, 0], [0, 1], [1, 0], [-1, 0]], np.float32)
     candidates = np.array([[1, 0], [0, 1], [-1, 0]], np.float32)
     scores = scores_of(SHARED, documents, candidates, "gate")
@@ -49,7 +49,7 @@ def test_only_the_split_asks_and_the_whole_pool_answers():
     assert scores.counterpart_to_document.candidates == 4
 
 
-def test_a_shared_title_asks_once_and_for_all_of_its_documents():
+def test_shared_title_looks_once_for_all_its_documents():
     documents = np.array([[1, 0], [0, 1], [0.9, 0], [0.5, 0]], np.float32)
     candidates = np.array([[1, 0], [0, 1], [-1, 0]], np.float32)
     ranks = rank_pool(SHARED, vector_scorers(documents, candidates), "validation")
@@ -61,13 +61,13 @@ def test_a_shared_title_asks_once_and_for_all_of_its_documents():
     assert ranks.document_to_counterpart.rank.tolist() == [1, 1]
 
 
-def test_a_shared_title_ties_by_the_first_of_its_documents():
+def test_shared_title_ties_by_its_first_document():
     flat = Scorers(lambda rows: np.zeros((len(rows), 2)), lambda rows: np.zeros((len(rows), 3)))
     ranks = rank_pool(benchmark([0, 1, 0], ["test"] * 3), flat, "test")
     assert ranks.document_to_counterpart.rank.tolist() == [2, 1, 2]
 
 
-def test_a_constant_encoder_gets_chance_in_both_directions():
+def test_constant_encoder_scores_as_chance():
     same = np.ones((40, 8), np.float32)
     scores = scores_of(one_to_one(40), same, same, "validation")
     for direction in (scores.document_to_counterpart, scores.counterpart_to_document):
@@ -75,7 +75,7 @@ def test_a_constant_encoder_gets_chance_in_both_directions():
         assert direction.recall_at_5 == pytest.approx(5 / 40)
 
 
-def test_the_order_of_the_pool_does_not_matter_even_where_everything_ties():
+def test_order_of_the_pool_does_not_matter():
     rng = np.random.default_rng(0)
     n = 30
     documents, candidates = (rng.integers(-1, 2, (n, 3)).astype(np.float32) for _ in range(2))
@@ -95,8 +95,8 @@ def test_the_order_of_the_pool_does_not_matter_even_where_everything_ties():
     )
 
 
-def test_a_part_of_the_queries_breaks_ties_as_the_whole_does():
-    """A training that is validated encodes the documents of one split alone."""
+def test_part_of_the_pool_breaks_ties_as_the_whole():
+    """Validation during training encodes the documents of one split only."""
     whole = benchmark([0, 1, 2, 3, 4, 5, 2, 6], [*["test", "validation"] * 4])
     part = whole.of_split("validation")
     same = np.ones((8, 4), np.float32)
@@ -108,39 +108,35 @@ def test_a_part_of_the_queries_breaks_ties_as_the_whole_does():
     assert first == second
 
 
-def test_a_diverged_encoder_has_no_score():
-    vectors = np.full((6, 3), np.nan, np.float32)
-    with pytest.raises(BadEmbeddingError):
-        scores_of(one_to_one(6), vectors, vectors, "validation")
-
-
-def test_an_empty_split_is_refused_with_the_way_out():
+def test_nan_vectors_and_empty_splits_are_refused():
     vectors = np.eye(6, dtype=np.float32)
+    with pytest.raises(BadEmbeddingError):
+        scores_of(one_to_one(6), vectors * np.nan, vectors, "validation")
     with pytest.raises(BadDataError):
         scores_of(one_to_one(6), vectors, vectors, "gate")
 
 
-def test_bm25_finds_documents_by_their_words_and_goes_through_the_same_metrics(titled):
+def test_bm25_finds_documents_by_their_words(titled):
     scorers = bm25_scorers(*pool_texts(titled.documents, titled.benchmark))
     scores = rank_pool(titled.benchmark, scorers, "validation").scores()
     assert scores.document_to_counterpart.recall_at_5 == 1
     assert scores.document_to_counterpart.candidates == 11  # two documents share a title
 
 
-def test_the_bm25_row_counts_no_stop_words():
+def test_bm25_ignores_stop_words():
     scorers = bm25_scorers(["the end of the tax"], ["The Of", "tax forms"])
     assert scorers.document_to_counterpart(np.arange(1))[0, 0] == 0
     assert scorers.document_to_counterpart(np.arange(1))[0, 1] > 0
     assert (scorers.counterpart_to_document(np.arange(2))[:, 0] > 0).tolist() == [False, True]
 
 
-def test_bm25_breaks_its_many_ties_by_id_so_that_strangers_get_chance():
+def test_bm25_without_common_words_scores_as_chance():
     strangers = bm25_scorers([f"only{k}" for k in range(40)], [f"other{k}" for k in range(40)])
     scores = rank_pool(one_to_one(40), strangers, "validation").scores()
     assert scores.document_to_counterpart.recall_at_5 == pytest.approx(5 / 40)
 
 
-def test_the_random_row_is_the_same_every_time_and_another_with_another_seed(titled):
+def test_random_scores_depend_on_the_seed_alone(titled):
     def ranks(seed: int) -> list[int]:
         scorers = random_scorers(titled.corpus, titled.benchmark, seed)
         found = [
@@ -153,7 +149,7 @@ def test_the_random_row_is_the_same_every_time_and_another_with_another_seed(tit
     assert ranks(1) != ranks(2)
 
 
-def test_titles_as_a_task_are_the_hits_of_the_test_split(titled, tmp_path):
+def test_title_task_has_the_hits_of_the_test_split(titled, tmp_path):
     write_scores(titled.benchmark, random_scorers(titled.corpus, titled.benchmark, 1), tmp_path)
     validation, test = (read_ranks(tmp_path, split) for split in ("validation", "test"))
     assert len(validation) != len(test)
@@ -163,12 +159,12 @@ def test_titles_as_a_task_are_the_hits_of_the_test_split(titled, tmp_path):
         assert found.value == (test <= k).mean()
 
 
-def test_the_texts_of_halves_are_cut_as_their_vectors_are(halved):
-    asking, sought = pool_texts(halved.documents, halved.benchmark)
+def test_texts_of_halves_split_as_their_vectors(halved):
+    queries, candidates = pool_texts(halved.documents, halved.benchmark)
     corpus = halved.corpus
     for place, document in enumerate(halved.benchmark.query_document):
         first, last = corpus.offsets[document], corpus.offsets[document + 1]
         whole = " ".join(corpus.texts(np.arange(first, last)))
         candidate = halved.benchmark.query_candidate[place]
-        assert f"{asking[place]} {sought[candidate]}" == whole
-        assert asking[place].count(".") == (last - first + 1) // 2
+        assert f"{queries[place]} {candidates[candidate]}" == whole
+        assert queries[place].count(".") == (last - first + 1) // 2
