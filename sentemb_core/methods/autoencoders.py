@@ -59,9 +59,9 @@ def clm_autoencoder(settings: CLMAutoencoder, encoder: Encoder) -> Method:
     special = encoder.framed
     if settings.noise and not special:
         raise RecipeError(
-            "Where words are deleted, a decoder begins with the token that every text begins with; "
-            f"the tokenizer of this encoder ({type(encoder.backbone).__name__}) adds none: start "
-            "from one such as 'minilm', or set method.noise to 0"
+            "Word deletion needs a tokenizer that starts every text with a special token; "
+            f"{type(encoder.backbone).__name__}'s adds none. Start from 'minilm', or set "
+            "method.noise=0"
         )
     text = (
         deleted(first, settings.noise, special_tokens=special, begins_word=begins_word(encoder))
@@ -112,7 +112,7 @@ def reconstructed(text: ViewMaker) -> ViewMaker:
 
     def view(corpus: Documents, draw: Draw, rng: np.random.Generator) -> View:
         seen = text(corpus, draw, rng)
-        return replace(seen, targets=[_told(row) for row in seen.tokens])
+        return replace(seen, targets=[_predicted(row) for row in seen.tokens])
 
     return view
 
@@ -138,7 +138,7 @@ def deleted(
     """
     if not 0 <= rate < 1:
         raise RecipeError(
-            f"Deletion leaves some words to read; found rate {rate}: take .6 as TSDAE does, or 0"
+            f"The deletion rate is at least 0 and below 1; found {rate}. TSDAE uses .6"
         )
 
     def view(corpus: Documents, draw: Draw, rng: np.random.Generator) -> View:
@@ -153,13 +153,13 @@ def deleted(
         return replace(
             seen,
             tokens=rows_of(content.ids[stays], lengths),
-            targets=[_told(row) for row in seen.tokens],
+            targets=[_predicted(row) for row in seen.tokens],
         )
 
     return view
 
 
-def _told(row: Tokens) -> Tokens:
+def _predicted(row: Tokens) -> Tokens:
     """Return all tokens except the first, which the decoder is given."""
     return np.concatenate([[IGNORED], row[1:]])
 
@@ -183,9 +183,8 @@ def require_decodable(encoder: Encoder, *, tied: bool) -> None:
     require_table(encoder)
     if tied and not hasattr(layers_of(encoder)[0], "feed_forward_chunk"):
         raise RecipeError(
-            "A tied decoder reads the vector between attention and feed-forward of the encoder's "
-            f"own layers, which must come apart as BERT's do; those of "
-            f"{type(encoder.backbone).__name__} do not: leave method.tied out"
+            "A tied decoder needs separate attention and feed-forward layers, as BERT's; "
+            f"found {type(encoder.backbone).__name__}. Leave method.tied out"
         )
 
 

@@ -59,8 +59,8 @@ def require_two_adversaries(settings: ConSERT, encoder: Encoder) -> None:
     """
     if not settings.dropout:
         raise RecipeError(
-            "Two adversarial views of a sentence differ by dropout alone; found both without: set "
-            "method.dropout to true, or make one view otherwise"
+            "Two adversarial views differ by dropout only; found method.dropout=false. Set it to "
+            "true, or change one view"
         )
     require_dropout(encoder, "consert")
 
@@ -74,8 +74,8 @@ def augmented(names: tuple[Augmentation, ...], settings: ConSERT) -> ForwardPass
     if "adversarial" in names:
         if len(names) > 1:
             raise RecipeError(
-                "An adversarial view takes the gradient of the text as it is; found it together "
-                f"with others ({', '.join(names)}): let it stand alone"
+                "An adversarial view cannot be combined with other perturbations; found "
+                f"{', '.join(names)}. Use it alone"
             )
         return adversarial(settings.epsilon)
     edits = [EDITS[name](settings.rate) for name in names if name != "shuffle"]
@@ -155,10 +155,7 @@ def entry_dropout(rate: float) -> StateEdit:
 
 def _require_share(rate: float) -> None:
     if not 0 <= rate < 1:
-        raise RecipeError(
-            f"A cutoff takes a share of a row and leaves something to read; found rate {rate}: "
-            "take .2 as ConSERT does"
-        )
+        raise RecipeError(f"A cutoff rate is at least 0 and below 1; found {rate}. ConSERT uses .2")
 
 
 def _share(rate: float, sizes: Int[Tensor, " rows"]) -> Int[Tensor, " rows"]:
@@ -205,8 +202,7 @@ def adversarial(epsilon: float) -> FullBatchForward:
     """
     if epsilon <= 0:
         raise RecipeError(
-            f"An adversarial view differs from the text; found epsilon {epsilon}: take 1, or no "
-            "adversarial view"
+            f"epsilon must be above 0; found {epsilon}. Use 1, or no adversarial view"
         )
 
     def forward(

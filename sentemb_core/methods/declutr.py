@@ -79,15 +79,15 @@ def longest_span(settings: DeCLUTR, encoder: Encoder) -> int:
     held = min(settings.longest, encoder.positions - 2 * encoder.framed)
     if held < settings.shortest <= settings.longest:
         raise RecipeError(
-            f"declutr reads spans of {settings.shortest} to {settings.longest} tokens; this "
-            f"encoder holds {held}, of {encoder.positions} positions: set "
+            f"declutr needs spans of {settings.shortest} to {settings.longest} tokens; this "
+            f"encoder has room for {held} ({encoder.positions} positions). Set "
             f"training.method.shortest to {held} or less, raise encoder.positions, or start from "
-            "an encoder with more"
+            "another encoder"
         )
     if held < settings.longest:
         log.warning(
-            "spans are of up to %d tokens, the encoder's positions, where method.longest asks for "
-            "%d: a transformer from random weights gets them by encoder.positions",
+            "spans limited to %d tokens by the encoder's positions (method.longest: %d); "
+            "encoder.positions sets them for random weights",
             held,
             settings.longest,
         )
@@ -122,10 +122,9 @@ class SpanSampling:
     def __post_init__(self) -> None:
         if not 1 <= self.shortest <= self.longest or min(self.anchors, self.positives) < 1:
             raise RecipeError(
-                "Spans have 1 <= shortest <= longest, and there is at least one anchor with one "
-                f"positive; found training.method.shortest {self.shortest}, longest "
-                f"{self.longest}, anchors {self.anchors}, positives {self.positives}: set them as "
-                "declutr does (32, 512, 2, 2), or longest to shortest at least"
+                "declutr needs 1 <= shortest <= longest, and at least one anchor and one positive; "
+                f"found training.method.shortest {self.shortest}, longest {self.longest}, "
+                f"anchors {self.anchors}, positives {self.positives}. The paper uses 32, 512, 2, 2"
             )
 
     @property

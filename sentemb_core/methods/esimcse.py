@@ -88,9 +88,9 @@ def warn_of_few_positions(settings: ESimCSE, encoder: Encoder, longest: int) -> 
     most = int(most_repeated(lengths, counts, settings.repetition, settings.rule)[0])
     if encoder.positions is not None and encoder.positions < longest + most:
         log.warning(
-            "rows of %d tokens repeat %d tokens at most and not %d, by the encoder's %d positions: "
-            "set encoder.positions=%d for random weights, or lower encoder.max_length (of HiCL's "
-            "segments: method.segment)",
+            "rows of %d tokens can repeat at most %d tokens, not %d, with %d positions; "
+            "set encoder.positions=%d for random weights, or lower encoder.max_length (for HiCL "
+            "method.segment)",
             longest,
             encoder.positions - longest,
             most,

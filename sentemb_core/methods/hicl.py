@@ -49,8 +49,8 @@ def hicl(settings: HiCL, encoder: Encoder) -> Method:
     require_transformer(encoder, "hicl")
     if (held := segment_tokens(settings, encoder)) < settings.segment:
         log.warning(
-            "segments are cut to %d tokens, which the encoder reads at once, where method.segment "
-            "asks for %d: see encoder.max_length, and encoder.positions of random weights",
+            "segments limited to %d tokens by the encoder (method.segment: %d); see "
+            "encoder.max_length and encoder.positions",
             held,
             settings.segment,
         )
@@ -102,9 +102,9 @@ def slice_tokens(settings: HiCL, encoder: Encoder) -> int:
         taken += prompt_tokens(settings.base, encoder)
     if taken >= length:
         raise RecipeError(
-            f"A segment has room for its text; found one of {length} tokens, of which prompt and "
-            f"special tokens take {taken}: raise method.segment and encoder.max_length, or shorten "
-            "the prompt"
+            f"A segment needs room for text; found {length} tokens, of which prompt and special "
+            f"tokens take {taken}. Raise method.segment and encoder.max_length, or shorten the "
+            "prompt"
         )
     return length - taken
 
@@ -215,7 +215,7 @@ def segments(
         RecipeError: the length is below 1.
     """
     if length < 1:
-        raise RecipeError(f"A segment has at least one token; found length {length}: take 32")
+        raise RecipeError(f"A segment has at least one token; found {length}. Use 32")
 
     def view(corpus: Documents, draw: Draw, rng: np.random.Generator) -> View:
         seen = text(corpus, draw, rng)

@@ -69,14 +69,14 @@ def context_tokens(wanted: int, encoder: Encoder) -> int:
     held = min(wanted, encoder.positions or wanted)
     if held < SHORTEST_CONTEXT:
         raise RecipeError(
-            f"A context has at least {SHORTEST_CONTEXT} tokens; found method.context_tokens "
-            f"{wanted} and an encoder of {encoder.positions or 'unlimited'} positions: raise "
-            "method.context_tokens or encoder.positions, or start from an encoder with more"
+            f"A context needs at least {SHORTEST_CONTEXT} tokens; found method.context_tokens "
+            f"{wanted} and {encoder.positions or 'unlimited'} positions. Raise "
+            "method.context_tokens or encoder.positions, or start from another encoder"
         )
     if held < wanted:
         log.warning(
-            "contexts are cut to %d tokens, the encoder's positions, where method.context_tokens "
-            "asks for %d: a transformer from random weights gets them by encoder.positions",
+            "contexts limited to %d tokens by the encoder's positions (method.context_tokens: %d); "
+            "encoder.positions sets them for random weights",
             held,
             wanted,
         )

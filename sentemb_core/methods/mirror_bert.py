@@ -42,9 +42,9 @@ def mirror_bert(settings: MirrorBERT, encoder: Encoder) -> Method:
         require_dropout(encoder, "mirror_bert")
     if settings.pooling == "mean_with_pads" and encoder.pooling != "mean":
         log.warning(
-            "mirror_bert trains means of all places (method.pooling=mean_with_pads), and the "
-            "encoder is judged and kept with pooling %s, which then learns by the way alone: take "
-            "encoder.pooling=mean, or leave method.pooling out",
+            "mirror_bert trains means over padding (method.pooling=mean_with_pads), but the "
+            "encoder is validated and saved with pooling %s; set encoder.pooling=mean, or leave "
+            "method.pooling out",
             encoder.pooling,
         )
     hidden = span_masked(
@@ -101,7 +101,7 @@ def span_masked(
         RecipeError: the span is below 0.
     """
     if span < 0:
-        raise RecipeError(f"A span has a length; found {span} characters: take 5 as Mirror-BERT")
+        raise RecipeError(f"A span has at least 0 characters; found {span}. Mirror-BERT uses 5")
     lengths = np.fromiter(map(len, pieces), np.int64, len(pieces))
     spaces = np.fromiter((piece.startswith(" ") for piece in pieces), np.int64, len(pieces))
 
@@ -157,7 +157,7 @@ def drophead(rate: float) -> ForwardPass:
     """
     if not 0 <= rate < 1:
         raise RecipeError(
-            f"Some heads must remain; found drophead rate {rate}: take .2 as Mirror-BERT does"
+            f"The drophead rate is at least 0 and below 1; found {rate}. Mirror-BERT uses .2"
         )
 
     def forward(learner: Learner, ids: Tensor, mask: Tensor | None, layers: bool) -> Reading:
@@ -194,8 +194,8 @@ def projections_of(encoder: Encoder) -> list[nn.Module]:
     found = [module for name, module in layers.named_modules() if _PROJECTION.search(name)]
     if not found:
         raise RecipeError(
-            "Drophead silences the heads of a transformer whose layers it knows; this encoder "
-            f"({type(encoder.backbone).__name__}) has none of them: take dropout or span masking"
+            "Drophead needs a transformer with known attention layers; found "
+            f"{type(encoder.backbone).__name__}. Use dropout or span masking"
         )
     return found
 

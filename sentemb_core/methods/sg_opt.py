@@ -36,15 +36,14 @@ def sg_opt(settings: SGOPT, encoder: Encoder) -> Method:
     require_embedding_layer(encoder, "sg_opt")
     if encoder.layers is not None:
         raise RecipeError(
-            "sg_opt compares the sentence vector with the states of all layers, in one space; this "
-            f"encoder's Dense layers lead its vector out of theirs ({encoder.hidden_dim} to "
-            f"{encoder.dim} wide): start from an encoder without them, or take simcse"
+            "sg_opt compares the sentence vector with layer states; this encoder's Dense layers "
+            f"map {encoder.hidden_dim} to {encoder.dim} dimensions. Start from an encoder without "
+            "them, or use simcse"
         )
     if encoder.pooling == "mean":
         log.warning(
-            "sg_opt draws a vector to the mean states of a frozen copy's layers, and with mean "
-            "pooling it is the last of them: little is left to learn; its paper pools by "
-            "encoder.pooling=cls_before_pooler"
+            "sg_opt with mean pooling starts at one of its own positives, so little is left to "
+            "learn; its paper uses encoder.pooling=cls_before_pooler"
         )
     return Method(
         name="sg_opt",

@@ -59,7 +59,6 @@ def require_dropout(encoder: Encoder, method: str) -> None:
     """
     if not any(isinstance(part, nn.Dropout) and part.p > 0 for part in encoder.modules()):
         raise RecipeError(
-            f"{method} makes its two views by dropout; this encoder ({encoder.kind}) has none, so "
-            "both views would be equal: start from a transformer (--encoder minilm), or take "
-            "conpono or ict"
+            f"{method} needs dropout for its two views; this encoder ({encoder.kind}) has none. "
+            "Start from a transformer (--encoder minilm), or use conpono or ict"
         )

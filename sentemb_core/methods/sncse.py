@@ -102,8 +102,8 @@ def text_tokens(settings: SNCSE, encoder: Encoder) -> int:
     room = encoder.max_length - special - prompt - ADDED
     if room < 1:
         raise RecipeError(
-            f"A prompt leaves room for the text; found one of {prompt} tokens, with {special} "
-            f"special tokens and {ADDED} for a negation, in rows of {encoder.max_length}: raise "
+            f"A prompt must leave room for the text; found {prompt} prompt tokens, {special} "
+            f"special tokens and {ADDED} for a negation in rows of {encoder.max_length}. Raise "
             "encoder.max_length, or shorten the prompt"
         )
     return room
@@ -164,8 +164,8 @@ def prompted(
     room = max_length - len(before) - len(after) - 2 * special_tokens
     if room < 1:
         raise RecipeError(
-            f"A prompt leaves room for the text; found one of {len(before) + len(after)} tokens "
-            f"with {2 * special_tokens} special tokens for rows of {max_length}: raise max_length, "
+            f"A prompt must leave room for the text; found {len(before) + len(after)} prompt "
+            f"tokens and {2 * special_tokens} special tokens in rows of {max_length}. Raise max_length, "
             "or shorten the prompt"
         )
 
@@ -202,8 +202,8 @@ def at_token(token: int) -> ForwardPass:
         found = ids == token
         if not bool(found.any(dim=1).all()):
             raise RecipeError(
-                f"A row is read at its token {token}; found one without it: put it into the "
-                "prompt, and keep max_length as long as the prompt needs"
+                f"Every row needs the token {token} that is pooled; found a row without it. Put it "
+                "into the prompt, and keep max_length as long as the prompt"
             )
         read = learner.encoder.read(ids, mask, layers=True)
         place = torch.arange(ids.shape[1], device=ids.device)

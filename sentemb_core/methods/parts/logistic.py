@@ -51,8 +51,7 @@ def pair_bce(
     """
     if temperature <= 0:
         raise RecipeError(
-            f"The temperature divides the similarity and must be positive; found {temperature}. "
-            "product_thesis takes 0.05."
+            f"The temperature must be positive; found {temperature}. product_thesis uses 0.05"
         )
     logits = similarities(queries, candidates, similarity) / temperature
     right, wrong = logits[positive], logits[negative & ~positive]
@@ -80,8 +79,8 @@ def jensen_shannon(
     """
     if scores.shape[1] == 1:
         raise NoNegativesError(
-            "The estimate compares tokens with other sentences, and a batch of 1 sentence has "
-            "none: take a larger batch"
+            "IS-BERT's estimate needs other sentences as negatives; found a batch of 1 sentence. "
+            "Use a larger batch"
         )
     wrong = scores[negative]
     if len(wrong) == 0:

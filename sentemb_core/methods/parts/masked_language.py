@@ -157,9 +157,8 @@ def load_head(network: nn.Module, head: Mapping[str, Tensor] | None, *, random_h
     if expected != found:
         wrong = sorted(set(expected.items()) ^ set(found.items()))
         raise RecipeError(
-            f"The head of a Condenser stage must fit the network that starts from it; "
-            f"parameters differ, first {wrong[0]}: take the head that was trained on this encoder, "
-            "with the same head_layers."
+            f"The Condenser head must fit the network; found different parameters, first "
+            f"{wrong[0]}. Use the head of this encoder, with the same head_layers"
         )
     network.load_state_dict(head)
 

@@ -28,9 +28,8 @@ class Masking:
     def __post_init__(self) -> None:
         if not 0 < self.rate < 1:
             raise RecipeError(
-                f"Masking hides a share of the tokens between 0 and 1, or there is nothing to tell "
-                f"or nothing to tell it from; found rate {self.rate}: take .15 as BERT does, or "
-                "leave the term out"
+                f"A masking rate is above 0 and below 1; found {self.rate}. BERT uses .15; leave "
+                "the term out for 0"
             )
 
 

@@ -201,8 +201,8 @@ def require_loss(method: Method) -> None:
     terms = {**method.terms, **method.sample_terms}
     if not any(weight for weight, _ in terms.values()):
         raise RecipeError(
-            f"{method.name} would learn nothing: found weight 0 for {' and '.join(terms)}, all "
-            "that its loss is made of: raise it"
+            f"A method needs a loss with a weight above 0; {method.name} has weight 0 for "
+            f"{' and '.join(terms)}. Raise one of them"
         )
 
 
@@ -214,8 +214,8 @@ def require_chunks(method: Method, chunk: int | None) -> None:
     """
     if method.reads_at_once and chunk is not None:
         raise RecipeError(
-            f"{method.name} has a view here that follows the loss of the step (an adversarial one) "
-            f"and is read at once; found chunk {chunk}: leave chunk out, or that view"
+            f"An adversarial view of {method.name} needs all rows at once; found chunk {chunk}. "
+            "Leave chunk out, or that view"
         )
 
 

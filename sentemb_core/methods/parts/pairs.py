@@ -98,17 +98,15 @@ def long_documents(least_tokens: int, *, special_tokens: bool) -> PairSource:
         long = everyone.i[tokens >= least_tokens]
         if len(long) < max(2, LEAST_SHARE * len(everyone)):
             raise EmptyPairsError(
-                f"declutr draws its spans from documents of {least_tokens} tokens or more, and at "
-                f"least {LEAST_SHARE:.0%} of them, two or more, must have so many; found "
-                f"{len(long)} of {len(everyone)} that qualify, the longest has "
-                f"{tokens.max(initial=0)} tokens: lower training.method.longest or "
-                "training.method.anchors (2 x anchors x longest are needed), or take a corpus of "
-                "longer documents"
+                f"declutr needs documents of at least {least_tokens} tokens, at least two and "
+                f"{LEAST_SHARE:.0%} of all; found {len(long)} of {len(everyone)}, the longest has "
+                f"{tokens.max(initial=0)} tokens. Lower training.method.longest or "
+                "training.method.anchors (2 x anchors x longest tokens are needed), or use longer "
+                "documents"
             )
         if dropped := len(everyone) - len(long):
             log.warning(
-                "%d of %d documents have fewer than the %d tokens that declutr draws its spans "
-                "from: no pairs",
+                "%d of %d documents have fewer than %d tokens and give no spans for declutr",
                 dropped,
                 len(everyone),
                 least_tokens,
@@ -150,8 +148,8 @@ def require_annotation(annotation: Annotation | None) -> Annotation:
     """
     if annotation is None:
         raise RecipeError(
-            "infocse_idc trains on what an encoder annotated, and no annotation was given: "
-            "run annotate first, or take conpono, simcse or ict"
+            "infocse_idc trains on an annotation, and none is given. Run annotate first, or use "
+            "conpono, simcse or ict"
         )
     return annotation
 

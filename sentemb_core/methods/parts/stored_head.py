@@ -27,8 +27,8 @@ class HeadShape(NamedTuple):
 def write_head(weights: Mapping[str, Tensor], shape: HeadShape, folder: Path) -> None:
     """Write a `MaskFiller`'s weights into an encoder's folder; equal weights give equal bytes."""
     tensors = {name: weight.detach().cpu().contiguous() for name, weight in weights.items()}
-    told = {"condenser": json.dumps(shape._asdict())}  # of two entries the order would be random
-    (folder / HEAD_FILE).write_bytes(save(tensors, metadata=told))
+    metadata = {"condenser": json.dumps(shape._asdict())}  # two entries have a random order
+    (folder / HEAD_FILE).write_bytes(save(tensors, metadata=metadata))
 
 
 def head_in(folder: Path) -> dict[str, Tensor] | None:
@@ -55,15 +55,15 @@ def head_shape(folder: Path) -> HeadShape | None:
     path = folder / HEAD_FILE
     try:
         with safe_open(path, framework="pt") as file:
-            told = (file.metadata() or {}).get("condenser")
+            shape = (file.metadata() or {}).get("condenser")
     except SafetensorError as error:
         raise _damaged(path, error) from error
-    if not told:
+    if not shape:
         return None
     try:
-        return HeadShape(**json.loads(told))
+        return HeadShape(**json.loads(shape))
     except (ValueError, TypeError) as error:
-        raise _damaged(path, f"it says of itself {told[:80]!r}") from error
+        raise _damaged(path, f"its metadata is {shape[:80]!r}") from error
 
 
 def carry_head(source: Path, target: Path) -> None:

@@ -47,9 +47,9 @@ def require_embedding_layer(encoder: Encoder, method: str) -> None:
     require_transformer(encoder, method)
     if not isinstance(getattr(encoder.backbone, "embeddings", None), nn.Module):
         raise RecipeError(
-            f"{method} works on the layer of embeddings that a BERT-like transformer begins with; "
-            f"this encoder ({type(encoder.backbone).__name__}) has none: start from one such as "
-            "'minilm', or take simcse or infocse_idc"
+            f"{method} needs the embedding layer of a BERT-like transformer; "
+            f"{type(encoder.backbone).__name__} has none. Start from 'minilm', or use simcse or "
+            "infocse_idc"
         )
 
 
@@ -61,7 +61,7 @@ def require_positions(encoder: Encoder, method: str) -> None:
     """
     added = getattr(encoder.backbone.config, "position_biased_input", True)
     if encoder.positions is None or not added:
-        raise _without_positions(encoder, method, "that the layer of embeddings adds")
+        raise _without_positions(encoder, method, "that the embedding layer adds")
 
 
 def require_movable_positions(encoder: Encoder, method: str) -> None:
@@ -78,13 +78,13 @@ def require_movable_positions(encoder: Encoder, method: str) -> None:
     )
     asked = "position_ids" in signature(encoder.backbone.forward).parameters
     if not (told and asked):
-        raise _without_positions(encoder, method, "that can be given another order")
+        raise _without_positions(encoder, method, "that can be permuted")
 
 
 def _without_positions(encoder: Encoder, method: str, which: str) -> RecipeError:
     return RecipeError(
-        f"{method} works on positions {which}; this encoder ({type(encoder.backbone).__name__}) "
-        "has them in its attention: start from one such as 'minilm', or take simcse or infocse_idc"
+        f"{method} needs positions {which}; {type(encoder.backbone).__name__} has them in its "
+        "attention. Start from 'minilm', or use simcse or infocse_idc"
     )
 
 
@@ -98,8 +98,8 @@ def mask_id(encoder: Encoder) -> int:
     found = encoder.tokenizer.token_to_id(name)
     if found is None:
         raise RecipeError(
-            f"Masking needs a token that hides others; the vocabulary has no {name!r}: start from "
-            "an encoder with one, or take a method without masks"
+            f"Masking needs a mask token; the vocabulary has no {name!r}. Start from another "
+            "encoder, or use a method without masks"
         )
     return found
 

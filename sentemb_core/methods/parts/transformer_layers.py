@@ -27,9 +27,9 @@ def layers_of(encoder: Encoder, otherwise: str = WITHOUT_THEM) -> nn.ModuleList:
     stack = getattr(getattr(encoder.backbone, "encoder", None), "layer", None)
     if not isinstance(stack, nn.ModuleList):
         raise RecipeError(
-            "Auxiliary networks sit on the layers of a BERT-like transformer (embeddings, "
-            f"encoder.layer); this encoder is {type(encoder.backbone).__name__}: start from a "
-            f"transformer such as 'transformer' or 'minilm', or {otherwise}."
+            "Auxiliary networks need the layers of a BERT-like transformer; found "
+            f"{type(encoder.backbone).__name__}. Start from 'transformer' or 'minilm', or "
+            f"{otherwise}"
         )
     return stack
 
@@ -44,10 +44,8 @@ def skip_layer(encoder: Encoder, asked: int | None = None) -> int:
     layer = depth // 2 if asked is None else asked
     if not 1 <= layer < depth:
         raise RecipeError(
-            "The head's tokens come from some layer below the top of the encoder, so that what "
-            f"they lack must come through the sentence vector; found skip_from = {layer} and "
-            f"{depth} layers: take a skip_from of at least 1 and less than {depth}, or a deeper "
-            "encoder."
+            "The Condenser head needs a layer below the top: 1 <= skip_from < layers; found "
+            f"skip_from {layer} and {depth} layers. Change skip_from, or use a deeper encoder"
         )
     return layer
 
@@ -65,9 +63,8 @@ def require_table(encoder: Encoder, otherwise: str = WITHOUT_THEM) -> None:
     width, states = token_table(encoder).shape[1], cast(Any, encoder.backbone).config.hidden_size
     if width != states:
         raise RecipeError(
-            "Auxiliary networks tell tokens by the encoder's own table, whose rows must be as wide "
-            f"as its states; found {width} and {states} "
-            f"({type(encoder.backbone).__name__}): start from a transformer such as 'minilm', or "
+            "Auxiliary networks need a token table as wide as the states; found "
+            f"{width} and {states} ({type(encoder.backbone).__name__}). Start from 'minilm', or "
             f"{otherwise}"
         )
 
