@@ -165,8 +165,8 @@ def prompted(
     if room < 1:
         raise RecipeError(
             f"A prompt must leave room for the text; found {len(before) + len(after)} prompt "
-            f"tokens and {2 * special_tokens} special tokens in rows of {max_length}. Raise max_length, "
-            "or shorten the prompt"
+            f"tokens and {2 * special_tokens} special tokens in rows of {max_length}. "
+            "Raise max_length, or shorten the prompt"
         )
 
     def view(corpus: Documents, draw: Draw, rng: np.random.Generator) -> View:

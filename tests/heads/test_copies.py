@@ -170,7 +170,7 @@ def test_half_of_the_layers_lie_below_the_skip_unless_asked():
 
 @pytest.mark.parametrize(("asked", "depth"), [(0, 2), (2, 2), (6, 2), (None, 1)])
 def test_a_skip_without_a_layer_below_and_one_above_is_refused(asked, depth):
-    with pytest.raises(RecipeError, match=rf"skip_from = {asked or 0} and {depth} layers"):
+    with pytest.raises(RecipeError, match=rf"skip_from {asked or 0} and {depth} "):
         skip_layer(twin(made.encoder(), layers=depth), asked)
 
 

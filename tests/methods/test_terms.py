@@ -326,7 +326,7 @@ def test_a_single_sentence_has_none_at_all():
     alone = view([5], lengths=[2])
     rows = batch(tokens=alone)
     vectors = {"tokens": torch.zeros(1, 2, 3)}
-    with pytest.raises(NoNegativesError, match="batch of 1 sentence has none"):
+    with pytest.raises(NoNegativesError):
         mutual_information("tokens")(vectors, rows, learner())
 
 

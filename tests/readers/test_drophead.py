@@ -66,10 +66,10 @@ def test_heads_of_other_families_are_found(model, config):
 
 def test_an_encoder_without_heads_is_refused():
     ids, mask = rows(6, 4)
-    with pytest.raises(RecipeError, match=r"E303 Drophead .*StaticTable.* has none of them"):
+    with pytest.raises(RecipeError, match="StaticTable"):
         read(drophead(0.2), learner(tiny.static()), ids, mask)
 
 
 def test_silencing_every_head_is_refused():
-    with pytest.raises(RecipeError, match=r"E303 Some heads must remain; found drophead rate 1.0"):
+    with pytest.raises(RecipeError, match=r"\b1\.0\b"):
         drophead(1.0)

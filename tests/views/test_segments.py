@@ -72,7 +72,7 @@ def test_segments_are_of_the_group_and_the_text_that_they_were_cut_from():
 
 
 def test_a_segment_without_tokens_is_refused():
-    with pytest.raises(RecipeError, match="E303 A segment has at least one token; found length 0"):
+    with pytest.raises(RecipeError):
         segments(first, 0, special_tokens=True)
 
 
@@ -89,5 +89,5 @@ def test_a_prompt_leaves_the_text_all_the_room_there_is(size, limit, special):
 
 
 def test_a_prompt_that_leaves_no_room_is_refused():
-    with pytest.raises(RecipeError, match=r"E303 A prompt leaves room .* one of 10 tokens"):
+    with pytest.raises(RecipeError, match="10 prompt"):
         prompted(first, [7] * 6, [8] * 4, 12, special_tokens=True)

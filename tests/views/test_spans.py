@@ -166,8 +166,7 @@ def test_equal_spans_have_equal_texts_and_others_do_not():
 
 
 def test_lengths_that_contradict_are_refused():
-    told = r"E303 Spans have 1 <= shortest <= longest.* training\.method\.shortest 40, longest 32"
-    with pytest.raises(RecipeError, match=told):
+    with pytest.raises(RecipeError, match=r"shortest 40, longest 32"):
         SpanSampling(anchors=2, positives=2, shortest=40, longest=32)
     for anchors, positives in ((0, 2), (2, 0)):
         with pytest.raises(RecipeError, match=f"anchors {anchors}, positives {positives}"):
