@@ -1,6 +1,6 @@
-"""Settings that go with each kind of start encoder; a file or an option wins over them.
+"""Default settings for each kind of start encoder; a settings file or an option overrides them.
 
-A table of random vectors needs a hundred times the learning rate of a pretrained transformer.
+Random token vectors need a hundred times the learning rate of a pretrained transformer.
 """
 
 from copy import deepcopy
@@ -13,7 +13,7 @@ from sentemb_core.types import Json
 from tasks.checks import starts_static
 
 FAST = fast_precision()
-"""Of this machine: another one's presets are other settings."""
+"""The faster precision of this machine; presets may differ on another one."""
 
 STATIC: Json = {
     "initialiser": {
@@ -32,11 +32,11 @@ STATIC: Json = {
         "threads": 1,
     },
 }
-"""From random vectors: neighbours first, since nothing can annotate yet (mutual: CONPONO).
+"""Random token vectors: neighbours first, as they cannot annotate yet (mutual: CONPONO).
 
-A third of these steps loses .03 of R@5 on the blog and .08 of R@20 on sessions; 8,000 sentences,
-as the demo's, are learnt by heart in more (docs/results). One thread: a step is 15 ms of small
-products, and waiting for a second thread costs more.
+A third of these steps loses .03 of R@5 on the blog and .08 of R@20 on sessions (docs/results). More
+steps overfit 8,000 sentences, as in the demo. One thread: a step takes 15 ms, and a second thread
+costs more than it saves.
 """
 
 TRANSFORMER: Json = {
@@ -49,8 +49,8 @@ TRANSFORMER: Json = {
     },
     "training": {"steps": 400, "batch_size": 128, "learning_rate": 5e-4, "dtype": FAST},
 }
-"""From random weights: neighbours until they teach little more. After 400 steps of them their own
-next 400 are worth more than any annotation of ours, after 1,600 less (docs/results).
+"""Random transformer weights: neighbours until they improve little. After 400 such steps, the next
+400 improve more than annotation does; after 1,600 steps, less (docs/results).
 """
 
 PRETRAINED: Json = {
@@ -63,101 +63,101 @@ PRETRAINED: Json = {
         "checkpoint_every": 25,
     },
 }
-"""A pretrained encoder can annotate at once, and forgets if it is trained for long.
+"""A pretrained encoder annotates at once, and long training makes it worse.
 
-Annotated in bfloat16, 2 % of the mined pairs change (MiniLM on 300 news documents).
+In bfloat16, 2 % of the mined pairs change (MiniLM on 300 news documents).
 """
 
 
-LEAST_STATIC_RATE = 2e-4
-"""A tenth of `STATIC`'s: below it a table of token vectors hardly moves."""
+LOWEST_STATIC_RATE = 2e-4
+"""A tenth of the rate in `STATIC`; below it a static encoder hardly changes."""
 
-MOST_OF_TRANSFORMERS = 1e-3
-"""Twice that of ours from random weights, and half of a table's."""
+HIGHEST_TRANSFORMER_RATE = 1e-3
+"""Twice the rate in `TRANSFORMER`, and half of the rate in `STATIC`."""
 
 SMALL_EPOCHS = LabelsConfig(epochs=10, patience=3)
-"""Of fine-tuning in tables for two CPU cores: ours, where mutual has at most 20 and 2."""
+"""Fine-tuning in tables for two CPU cores; mutual has at most 20 epochs and patience 2."""
 
 
 def preset(encoder: str) -> Json:
-    """The settings for a start encoder of this name; a folder's table has learnt already."""
-    fresh = {"static": STATIC, "transformer": TRANSFORMER}
-    learnt = {"training": STATIC["training"]} if starts_static(encoder) else PRETRAINED
-    return deepcopy(fresh.get(encoder, learnt))
+    """The settings for a start encoder; a static encoder in a folder is trained already."""
+    random = {"static": STATIC, "transformer": TRANSFORMER}
+    trained = {"training": STATIC["training"]} if starts_static(encoder) else PRETRAINED
+    return deepcopy(random.get(encoder, trained))
 
 
 def method_preset(encoder: str) -> Json:
-    """`preset` for one training alone, which from random weights is what an initialiser is.
+    """`preset` for a run of one training; from random weights it is trained like an initialiser.
 
-    An initialiser before it, if there is one, has the same settings.
+    An initialiser before it gets the same settings.
     """
-    made = preset(encoder)
-    first = made.get("initialiser", made["training"])
+    settings = preset(encoder)
+    first = settings.get("initialiser", settings["training"])
     training = {name: first[name] for name in first if name != "method"}
-    return made | {"initialiser": training, "training": training}
+    return settings | {"initialiser": training, "training": training}
 
 
 def labelled_preset(encoder: str, part: str) -> Json:
-    """What learning from labelled pairs adds: half of the counterparts are labels.
+    """Additional settings of fine-tuning: half of the counterparts are labels.
 
-    `part` says where the fine-tuning stands. It takes smaller batches than self-training, for an
-    epoch of a few hundred labels shall have several steps.
+    `part` is the table of the fine-tuning's settings. Its batches are small, so that an epoch of a
+    few hundred labels has several steps.
     """
     training = preset(encoder)["training"] | {"method": "fine_tune", "batch_size": 64}
     return {part: training, "validation": {"label_share": 0.5}}
 
 
-def slow_trainings(config: RunConfig) -> list[str]:
-    """A warning for each training whose rate is a transformer's while a static table learns."""
+def low_learning_rate_warnings(config: RunConfig) -> list[str]:
+    """A warning for each training of a static encoder with the low rate of a transformer."""
     if not starts_static(config.encoder.name):
         return []
     return [
         f"{part}.learning_rate is {training.learning_rate:g}, a rate for transformers; the start "
         f"encoder is static, a table of token vectors, and hardly learns below "
-        f"{LEAST_STATIC_RATE:g}: set {part}.learning_rate={STATIC[part]['learning_rate']:g}, or "
+        f"{LOWEST_STATIC_RATE:g}: set {part}.learning_rate={STATIC[part]['learning_rate']:g}, or "
         "start from a transformer (--encoder minilm)."
         for part, training in trainings_of(config).items()
-        if training.learning_rate < LEAST_STATIC_RATE
+        if training.learning_rate < LOWEST_STATIC_RATE
     ]
 
 
 def high_learning_rate_warnings(config: RunConfig) -> list[str]:
-    """A warning for each training whose rate is a static table's while a transformer learns."""
+    """A warning for each training of a transformer with the high rate of a static encoder."""
     if starts_static(config.encoder.name):
         return []
     usual = preset(config.encoder.name)["training"]["learning_rate"]
     return [
         f"{part}.learning_rate is {training.learning_rate:g}, a rate for tables of token vectors; "
         f"the start encoder is a transformer, and forgets what it knows above "
-        f"{MOST_OF_TRANSFORMERS:g}: set {part}.learning_rate={usual:g}."
+        f"{HIGHEST_TRANSFORMER_RATE:g}: set {part}.learning_rate={usual:g}."
         for part, training in trainings_of(config).items()
-        if training.learning_rate > MOST_OF_TRANSFORMERS
+        if training.learning_rate > HIGHEST_TRANSFORMER_RATE
     ]
 
 
 def trainings_of(config: RunConfig) -> dict[str, TrainingConfig]:
-    """Those of a run that begin with its start encoder, by the names of their settings."""
-    found = {"initialiser": config.initialiser, "training": config.training}
-    return {part: training for part, training in found.items() if training}
+    """The trainings of a run by the names of their tables of settings."""
+    trainings = {"initialiser": config.initialiser, "training": config.training}
+    return {part: training for part, training in trainings.items() if training}
 
 
-def slow_products(config: RunConfig) -> list[str]:
-    """A warning for each part that asks for bfloat16 where float32 is faster."""
-    found = {
+def slow_dtype_warnings(config: RunConfig) -> list[str]:
+    """A warning for each table of settings with bfloat16 on a machine where float32 is faster."""
+    tables = {
         "initialiser": config.initialiser,
         "annotation": config.annotation,
         "training": config.training,
     }
     return [
-        f"{part}.dtype is bfloat16, which this machine has no units for: "
+        f"{part}.dtype is bfloat16, and this machine has no units for it: "
         f"float32 is up to ten times faster here: set {part}.dtype=float32."
-        for part, asked in found.items()
-        if asked and asked.dtype == "bfloat16" and FAST == "float32"
+        for part, table in tables.items()
+        if table and table.dtype == "bfloat16" and FAST == "float32"
     ]
 
 
 def trained_by(method: str, *names: str) -> Json:
-    """How the first of these presets that a method has trains it, whatever its own settings are."""
+    """The training settings of the first of these presets that the method has."""
     known = PRESETS.get(method, {})
     chosen = next((known[name] for name in names if name in known), {})
     return {name: value for name, value in chosen.items() if name != "method"}
@@ -174,5 +174,5 @@ def merged(base: Json, over: Json) -> Json:
 
 
 def as_table(value: Any) -> Json:
-    """`conpono` is short for `{name = "conpono"}`; nothing, or a null, is an empty table."""
+    """The table of a value: `conpono` is short for `{name = "conpono"}`; null is an empty table."""
     return value if isinstance(value, dict) else {"name": value} if value else {}

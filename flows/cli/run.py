@@ -10,7 +10,11 @@ from flows.cli.records import find_run, require_same_corpus, unfinished_run, wai
 from flows.cli.reproduce import table_job
 from flows.cli.settings import AnyRun, by_path, checked, settings
 from flows.environment import prepare
-from flows.presets import high_learning_rate_warnings, slow_products, slow_trainings
+from flows.presets import (
+    high_learning_rate_warnings,
+    low_learning_rate_warnings,
+    slow_dtype_warnings,
+)
 from sentemb_core.config.run import FineTuneRun, InfoCSEIDC, InfoCSEPlus, MethodRun
 from sentemb_core.console import emit, log_to_stderr, remark, show
 from sentemb_core.formats import counted
@@ -216,9 +220,9 @@ def check(config: AnyRun) -> None:
     config = with_local_encoders(config)
     check_run(config)
     for warning in (
-        *slow_trainings(config),
+        *low_learning_rate_warnings(config),
         *high_learning_rate_warnings(config),
-        *slow_products(config),
+        *slow_dtype_warnings(config),
         *label_warnings(config),
         *id_warnings(config),
     ):

@@ -1,4 +1,4 @@
-"""A stage is cached by `@stage` alone, by a key that sees the code it runs."""
+"""Only `@stage` caches, and its key holds the code that the stage runs."""
 
 import ast
 import inspect
@@ -23,28 +23,26 @@ DECORATOR = Path("tasks/stage.py")
 MAKERS = {"task", "Task", "MaterializingTask", "materialize", "*"}
 
 UNSEEN = {
-    "tasks.benchmark.files_of": "their bytes are what their digests name",
-    "tasks.stage.working_folder": "a killed training ends in the same bits",
-    "tasks.checks.silent": "what a log leaves out changes no result",
-    "tasks.run_monitor.step_logger": "MLflow is told, and nothing comes back",
+    "tasks.artifact_files.artifact_path": "the place of an artifact does not change it",
+    "tasks.artifact_files.new_artifact": "the place of an artifact does not change it",
+    "tasks.artifact_files.read_json": "the content has the artifact's digest",
+    "tasks.artifact_files.save_json": "stores a value that the core computed",
+    "tasks.checks.silent": "a log changes no result",
     "tasks.prefect_pages.progress": "a progress bar changes no result",
-    "tasks.run_result.Labelled": "a record of another shape is no hit",
-    "tasks.run_result.Trained": "a record of another shape is no hit",
+    "tasks.run_monitor.step_logger": "only logs to MLflow",
+    "tasks.run_result.Labelled": "a record of another shape is a miss",
+    "tasks.run_result.Trained": "a record of another shape is a miss",
+    "tasks.stage.working_folder": "a killed training ends in the same bits",
     **dict.fromkeys(
         (
             "tasks.sources.require_same_bytes",
             "tasks.sources.require_same_encoder",
             "tasks.sources.require_unchanged",
         ),
-        "it refuses what is under a wrong name, or does nothing",
+        "refuses a changed source, or does nothing",
     ),
-    "tasks.artifact_files.save_json": "a computed value as JSON; what there is stays "
-    "readable, or its stages take another version",
-    "tasks.artifact_files.artifact_path": "where an artifact lies does not change it",
-    "tasks.artifact_files.read_json": "what stands in an artifact's file, which its digest names",
-    "tasks.artifact_files.new_artifact": "where an artifact lies does not change it",
 }
-"""What stages use of other modules of `tasks`, which no fingerprint follows, and why it may be."""
+"""Helpers of other modules of `tasks` that stages use without a fingerprint, with the reason."""
 
 
 def bare_tasks(code: str) -> list[str]:
@@ -94,7 +92,7 @@ def makes_tasks(origin: str) -> bool:
         "build_graph.with_options(cache_policy=policy)",
     ],
 )
-def test_a_bare_task_is_seen(code: str):
+def test_a_bare_task_is_found(code: str):
     assert bare_tasks(code)
 
 
@@ -136,7 +134,7 @@ def global_names(scope: symtable.SymbolTable) -> list[str]:
     return own + [name for inner in scope.get_children() for name in global_names(inner)]
 
 
-def test_helpers_of_other_modules_are_seen_through_functions_and_constants():
+def test_helpers_are_found_through_functions_and_constants():
     code = """
 from tasks.far import LIMIT, beyond, unused, named
 BOUND = LIMIT + 1
@@ -160,13 +158,13 @@ def stages_with_helpers() -> Iterator[tuple[Stage, set[str]]]:
             yield stage, helpers(code, stage.function.__name__)
 
 
-def test_what_a_stage_runs_and_its_fingerprint_does_not_follow_changes_no_result():
+def test_helpers_without_a_fingerprint_change_no_result():
     used = {helper: stage.name for stage, names in stages_with_helpers() for helper in names}
     assert {name: stage for name, stage in used.items() if name not in UNSEEN} == {}
     assert UNSEEN.keys() == used.keys()
 
 
-def test_a_stage_that_is_told_where_a_source_lies_asks_whether_it_stayed_the_same():
+def test_a_stage_with_the_place_of_a_source_checks_that_it_is_unchanged():
     asks = {
         stage.name: any(name.startswith("tasks.sources.require_") for name in names)
         for stage, names in stages_with_helpers()

@@ -13,8 +13,8 @@ from flows.presets import (
     PRETRAINED,
     STATIC,
     high_learning_rate_warnings,
-    slow_products,
-    slow_trainings,
+    low_learning_rate_warnings,
+    slow_dtype_warnings,
 )
 from sentemb_core.config.run import EncoderConfig
 from sentemb_core.encoder.checkpoint import save_encoder
@@ -239,17 +239,17 @@ def test_a_static_encoder_in_a_folder_has_the_rates_of_a_table_and_no_initialise
     run = made(**{"encoder.name": str(tmp_path)})
     assert run.initialiser is None
     assert run.training.learning_rate == STATIC["training"]["learning_rate"]
-    assert not slow_trainings(run)
+    assert not low_learning_rate_warnings(run)
 
 
 def test_bfloat16_is_warned_of_where_it_is_emulated(monkeypatch):
     run = made("annotation.dtype=bfloat16", "training.dtype=bfloat16")
     monkeypatch.setattr(presets, "FAST", "float32")
     parts = ("annotation", "training")
-    assert [line.split(".")[0] for line in slow_products(run)] == [*parts]
-    assert slow_products(made(*(f"{part}.dtype=float32" for part in parts))) == []
+    assert [line.split(".")[0] for line in slow_dtype_warnings(run)] == [*parts]
+    assert slow_dtype_warnings(made(*(f"{part}.dtype=float32" for part in parts))) == []
     monkeypatch.setattr(presets, "FAST", "bfloat16")
-    assert slow_products(run) == []
+    assert slow_dtype_warnings(run) == []
 
 
 def test_transformers_compute_in_the_fast_precision_of_the_machine():
@@ -265,7 +265,7 @@ def test_a_rate_of_a_table_is_warned_of_where_a_transformer_learns(tmp_path: Pat
     parts = ("initialiser", "training")
     assert [line.split()[0] for line in warnings] == [f"{part}.learning_rate" for part in parts]
     assert high_learning_rate_warnings(settings(file, {}, [])) == []
-    assert slow_trainings(made("encoder.name=minilm")) == []
+    assert low_learning_rate_warnings(made("encoder.name=minilm")) == []
     assert high_learning_rate_warnings(made("encoder.name=transformer")) == []
 
 
