@@ -54,13 +54,6 @@ def test_a_full_disk_is_a_storage_error_and_our_own_errors_pass(tmp_path: Path):
     assert passed.value is failure
 
 
-def test_a_failed_replacement_leaves_no_draft(tmp_path: Path, monkeypatch):
-    monkeypatch.setattr(disk, "replace", refuse)
-    with pytest.raises(OSError):  # noqa: PT011
-        disk.write_atomically(tmp_path / "record", b"x", tmp_path / "tmp")
-    assert names(tmp_path) == ["tmp"]
-
-
 def test_a_new_file_never_overwrites_another(tmp_path: Path):
     disk.write(tmp_path / "one", b"old")
     with pytest.raises(StorageError):
@@ -93,9 +86,3 @@ def test_a_path_that_another_process_removes_first_is_no_failure(tmp_path: Path,
     monkeypatch.setattr(os, "rmdir", refuse)
     with pytest.raises(StorageError):
         disk.remove(tmp_path / "folder")
-
-
-def test_sync_closes_its_file(tmp_path: Path):
-    before = len(list(Path("/proc/self/fd").iterdir()))
-    disk.sync(tmp_path)
-    assert len(list(Path("/proc/self/fd").iterdir())) == before

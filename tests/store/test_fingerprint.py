@@ -113,10 +113,6 @@ def test_a_module_imported_under_an_alias_enters(fingerprint):
     assert fingerprint(text) != fingerprint(other)
 
 
-def test_a_module_named_by_hand_enters(fingerprint):
-    assert fingerprint(BASE) != fingerprint(BASE, modules=("sentemb_core.annotation.pruning",))
-
-
 def test_a_closure_is_refused():
     hidden = 3
 

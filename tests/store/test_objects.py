@@ -37,14 +37,6 @@ def test_kind_file_name_and_content_change_the_digest(put):
     assert len(set(refs)) == 4
 
 
-def test_folders_inside_an_artifact_are_kept(store):
-    with store.writing("model") as draft:
-        (draft.path / "1_Pooling").mkdir()
-        (draft.path / "1_Pooling" / "config.json").write_text("{}")
-    assert (store.path(draft.ref) / "1_Pooling" / "config.json").read_text() == "{}"
-    assert draft.ref.size == 2
-
-
 def test_a_failed_writer_leaves_nothing(store):
     with pytest.raises(ZeroDivisionError), store.writing("thing") as draft:
         (draft.path / "a").write_text(str(1 / len(list(draft.path.iterdir()))))
@@ -148,14 +140,6 @@ def test_a_damaged_artifact_is_set_aside_and_replaceable(store, put, kind):
     assert store.holds(ref)
 
 
-def test_writing_a_broken_artifact_again_replaces_it(store, put):
-    ref = put(text="fox")
-    damage("flip", store.folder(ref.digest))
-    assert put(text="fox") == ref
-    assert (store.path(ref) / "text").read_text() == "fox"
-    assert len(list(store.quarantine.iterdir())) == 1
-
-
 @pytest.mark.parametrize("number", [errno.ENOTEMPTY, errno.EEXIST])
 def test_the_second_of_two_writers_keeps_the_first_artifact(store, put, monkeypatch, number):
     """File systems differ in the error for an existing folder."""
@@ -177,16 +161,6 @@ def test_find_needs_exactly_one_match(store, put):
     for beginning in ("", "x"):
         with pytest.raises(UsageError):
             store.find(beginning)
-
-
-def test_two_swapped_artifacts_are_both_corrupt(store, put):
-    one, two = put(text="one"), put(text="two")
-    first, second = store.folder(one.digest), store.folder(two.digest)
-    first.rename(store.root / "aside")
-    second.rename(first)
-    (store.root / "aside").rename(second)
-    assert not store.holds(one)
-    assert not store.holds(two)
 
 
 @settings(

@@ -132,26 +132,6 @@ def test_a_folder_in_place_of_a_record_is_a_miss(chain, store):
     assert not fsck(store).healthy
 
 
-@pytest.mark.parametrize("outputs", [[], ["edges", "model"]])
-def test_a_result_with_other_artifacts_than_the_outputs_is_a_miss(chain, store, outputs: list[str]):
-    model = chain.run_chain().model
-    edges = chain.put("edges", ["a"], 1)
-    key = chain.TRAIN.key({"edges": edges, "rate": 0.1})
-    record = chain.TRAIN.look_up(store, key)
-    refs = [{"edges": edges, "model": model}[name] for name in outputs]
-    records.write(store, record.model_copy(update={"outputs": refs}))
-    assert isinstance(chain.TRAIN.look_up(store, key), Miss)
-
-
-def test_a_record_holds_inputs_outputs_and_result(chain, store):
-    result = chain.run_chain()
-    edges = chain.put("edges", ["a"], 1)
-    record = chain.TRAIN.look_up(store, chain.TRAIN.key({"edges": edges, "rate": 0.1}))
-    assert record.inputs == [edges]
-    assert record.outputs == [result.model]
-    assert record.result["losses"] == [1.5, 0.25]
-
-
 def test_refs_in_finds_nested_references(put):
     one, two, three = put("one"), put("two"), put("three")
     nested = {"a": [one, (two, {"b": three})], "c": one, "d": "not a reference"}
@@ -170,12 +150,3 @@ def test_an_unreadable_artifact_is_a_miss_with_its_code(chain, store, monkeypatc
     monkeypatch.setattr(disk, "perform", perform)
     found = chain.ENCODE.look_up(store, chain.ENCODE.key({"text": "a"}))
     assert "E601" in found.reason
-
-
-@pytest.mark.parametrize("message", ["", "\n", "\n \n"])
-def test_an_error_without_text_is_a_miss_named_by_its_class(chain, store, monkeypatch, message):
-    def refuse(_):
-        raise ValueError(message)
-
-    monkeypatch.setattr(records, "read", refuse)
-    assert records.look_up(store, "train", "a" * 64) == Miss("record unusable: ValueError")

@@ -42,14 +42,6 @@ def test_a_run_lists_its_stages_hits_and_artifacts(chain, store):
     assert (second.state, second.command[-1], second.config) == ("completed", "run", {"top_k": 1})
 
 
-def test_refs_name_each_read_made_or_output_artifact_once(chain, store):
-    edges = chain.put("edges", "of another run")
-    with runs.recording(store, "one", [], {}) as log:
-        model = chain.TRAIN.run(store, {"edges": edges, "rate": 0.1}).model
-        log.update(outputs=[model])
-    assert log.run.refs == [model, edges]
-
-
 def test_a_computed_stage_is_synced_at_once(chain, store, monkeypatch):
     synced: list[str] = []
 
