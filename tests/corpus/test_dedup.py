@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sentemb_core.corpus import dedup
 from sentemb_core.corpus.dedup import FirstSeen, digest
 from sentemb_core.errors import StorageError
 
@@ -51,6 +52,12 @@ def test_a_full_disk_is_e601() -> None:
         seen._db.execute("PRAGMA max_page_count=3").close()
         with pytest.raises(StorageError):
             seen.first_rows([digest(str(k)) for k in range(5_000)], range(5_000))
+
+
+def test_a_disk_that_is_full_at_the_start_is_e601(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dedup, "CREATE", "INSERT INTO absent VALUES (1)")
+    with pytest.raises(StorageError):
+        FirstSeen()
 
 
 def test_the_table_is_removed_afterwards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

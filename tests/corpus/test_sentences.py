@@ -75,6 +75,11 @@ def test_splitting_keeps_every_character_but_white_space(name: str, text: str) -
     assert all(sentence and sentence == " ".join(sentence.split()) for sentence in sentences)
 
 
+def test_without_a_splitter_the_text_is_one_sentence() -> None:
+    assert splitter("none")(" One.\n\nTwo. ") == ["One. Two."]
+    assert splitter("none")(" \n") == []
+
+
 def test_same_text_ignores_letter_case_and_white_space() -> None:
     assert same_text("  The\nWAY out ") == same_text("the way OUT")
     assert same_text("Straße") == same_text("STRASSE")

@@ -186,7 +186,7 @@ def test_a_file_of_labels_judges_and_teaches(corpus_file: Path, tmp_path: Path):
     assert len(taught) == found.labels
     strange = tmp_path / "strange.jsonl"
     strange.write_text('{"doc_id": "nobody", "counterpart": "text"}\n' * 3)
-    with pytest.raises(UnknownLabelsError, match="E501 3 of 3"):
+    with pytest.raises(UnknownLabelsError, match=r"E501 .*3 of 3"):
         tuned(tuning_run(corpus_file, labels=LABELS | {"source": str(strange)}))
 
 
@@ -219,7 +219,7 @@ def test_labels_of_one_document_are_refused_before_anything_is_made(
     file = tmp_path / "few.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in few))
     walked = cycled if kind is plus_run else tuned
-    with pytest.raises(EmptyPairsError, match=r"found those of 1.*of 1;.*label_share"):
+    with pytest.raises(EmptyPairsError, match=r"E102 .*label_share"):
         walked(kind(file))
     made = {record.stage for record in records.all_records(Store.default())}
     assert made == {"read_corpus", "draw_validation_pool"}

@@ -192,7 +192,7 @@ def test_documents_of_one_sentence_are_refused_as_they_are_read(one_sentence_eac
     with (
         without_prefect(Store.default()),
         recording(Store.default(), "one", [], {}) as log,
-        pytest.raises(EmptyPairsError, match="E102 A pair needs a document of at least two"),
+        pytest.raises(EmptyPairsError, match="E102"),
     ):
         train_once(run_on(one_sentence_each, "conpono"), lambda row: None)
     assert log.run.stages == []
@@ -208,11 +208,10 @@ def test_sentences_alone_are_told_all_that_they_want(
     with (
         without_prefect(Store.default()),
         recording(Store.default(), "one", [], {}),
-        pytest.raises(EmptyPairsError, match=r"E102 .* as simcse \(`sentemb methods`\)") as told,
+        pytest.raises(EmptyPairsError, match=r"E102 .*simcse") as told,
     ):
         train_once(run_on(one_sentence_each, "conpono", *options), lambda row: None)
-    judged = "and counterparts that judge it (--counterpart-column, or --labels)."
-    assert str(told.value).endswith(judged) is (column == "null")
+    assert ("--counterpart-column" in str(told.value)) is (column == "null")
 
 
 @pytest.mark.parametrize(
@@ -224,7 +223,7 @@ def test_sentences_alone_are_told_all_that_they_want(
             EmptyPairsError,
             "E102 declutr draws its spans .* the longest has",
         ),
-        ("one_document_of_two", "conpono", NoNegativesError, "E301 A batch must span at least two"),
+        ("one_document_of_two", "conpono", NoNegativesError, "E301"),
     ],
 )
 def test_documents_that_a_method_cannot_learn_from_are_refused_before_a_step(
@@ -260,7 +259,7 @@ def test_a_method_that_pairs_sentences_says_so_before_anything_is_drawn(
         with (
             without_prefect(Store.default()),
             recording(Store.default(), "one", [], {}) as log,
-            pytest.raises(EmptyPairsError, match=rf"E102 {named} learns .*: 60 of 60 have one"),
+            pytest.raises(EmptyPairsError, match=rf"E102 {named} .* 60 of 60"),
         ):
             train_once(run_on(one_sentence_each, method, *given, *more), lambda row: None)
         assert {used.stage for used in log.run.stages} == {"read_corpus"}
@@ -278,12 +277,12 @@ def test_inverse_cloze_that_leaves_the_sentence_in_its_context_learns_from_singl
 def test_rounds_need_documents_whatever_initialises_them(call, one_sentence_each: Path):
     columns = ("--id-column", "id", "--sentences-column", "sentences", "--splitter", "none")
     code, _, said = call("run", str(one_sentence_each), *columns)
-    assert (code, "E102 infocse_idc learns from documents of" in said) == (3, True), said
+    assert (code, "E102 infocse_idc" in said) == (3, True), said
 
 
 def test_sentences_that_nothing_judges_are_told_what_would(one_sentence_each: Path):
     bare = ("corpus.splitter=none", "corpus.counterpart_column=null")
-    told = r"E102 Validation by halves .* no counterpart\. Sentences alone .*--counterpart-column"
+    told = "E102 .*--counterpart-column"
     with (
         without_prefect(Store.default()),
         recording(Store.default(), "one", [], {}),

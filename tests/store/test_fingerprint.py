@@ -153,9 +153,9 @@ def test_the_closure_follows_imports_of_every_form(tmp_path):
 
 
 def test_a_fingerprint_is_computed_once(monkeypatch):
-    first = code_fingerprint(stopping.verdict)
+    first = code_fingerprint(stopping.stopping_decision)
     monkeypatch.setattr("sentemb_core.store.fingerprint.closure", None)
-    assert code_fingerprint(stopping.verdict) == first
+    assert code_fingerprint(stopping.stopping_decision) == first
 
 
 def test_the_init_of_a_package_belongs_to_the_closure():
