@@ -141,10 +141,10 @@ def evaluate(
         systems = {label: row.model_dump() for label, row in scores.systems.items()}
         console.emit({**systems, "recall_at_5_less_bm25": asdict(scores.lead)})
     else:
-        from sentemb_core.report.terminal import less_bm25_told, scores_table
+        from sentemb_core.report.terminal import bm25_difference_text, scores_table
 
         table = scores_table(scores.kind, scores.systems)
-        console.show(table, less_bm25_told(scores.kind, scores.lead))
+        console.show(table, bm25_difference_text(scores.kind, scores.lead))
     return 0
 
 

@@ -1,4 +1,4 @@
-"""A page as a headless browser shows it: its picture, its complaints, what it asked for."""
+"""A page in a headless browser: its screenshot, its errors, and the addresses it requests."""
 
 import json
 import shutil
@@ -35,11 +35,11 @@ THEMES = {"dark": 0, "light": 1}
 
 @dataclass
 class Shown:
-    """What became of a page.
+    """A page after it was shown.
 
     picture: float [height, width, 3], 0 is black.
-    console: lines the page or its policy wrote there.
-    requests: addresses the page asked for; the browser's own errands are left out.
+    console: lines that the page or its policy wrote to the console.
+    requests: addresses that the page requested, without those of the browser itself.
     """
 
     picture: np.ndarray
@@ -52,7 +52,7 @@ class Shown:
 
     @property
     def colours(self) -> int:
-        """Different ones in the picture; a blank page has one."""
+        """Number of colours in the picture; a blank page has one."""
         bytes_ = np.rint(255 * self.picture).astype(np.uint32)
         return len(np.unique(bytes_ @ np.array([1 << 16, 1 << 8, 1], np.uint32)))
 
@@ -66,7 +66,7 @@ def shown(
     theme: Literal["dark", "light"] = "light",
     milliseconds: int = 3_000,
 ) -> Shown:
-    """Open a page in a browser of its own, with a profile in `folder`."""
+    """Open a page in a new browser, with a profile in `folder`."""
     picture, requests = folder / "page.png", folder / "requests.json"
     done = subprocess.run(
         [
@@ -90,10 +90,10 @@ def shown(
 
 
 def asked_for(log: dict) -> list[str]:
-    """Addresses in a net log whose request came from a page."""
+    """Addresses in a net log that a page requested."""
     parameters = [event.get("params", {}) for event in log["events"]]
     return [
-        told["url"]
-        for told in parameters
-        if told.get("initiator", "not an origin") != "not an origin"
+        values["url"]
+        for values in parameters
+        if values.get("initiator", "not an origin") != "not an origin"
     ]

@@ -1,4 +1,4 @@
-"""From the folders that a run's stages left behind to what its report shows."""
+"""Collect what a run's report shows from the folders that its stages wrote."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -48,21 +48,21 @@ from sentemb_core.training.state import read_steps
 from sentemb_core.types import Positives
 
 PROJECTED = (8, 300)
-"""In the picture of the vectors: whole documents, and single sentences around them."""
+"""In the projection: whole documents, and single sentences around them."""
 
 QUARANTINED = 20
-"""Refused rows shown."""
+"""Most refused rows that are shown."""
 
 SEED = 42
 
 
-def report_of(run: RunFolders, words: RunReport) -> RunReport:
-    """`words` (title, verdict, facts, timings, ...) with every panel that the folders can fill."""
+def report_of(run: RunFolders, texts: RunReport) -> RunReport:
+    """Return `texts` (title, verdict, facts, timings, ...) with the data of every panel."""
     benchmark = ValidationPool.open(run.benchmark)
     corpus = TokenCorpus.open(run.sentences)
     trained = [folders for folders in run.rounds if folders.log]
     annotated = [folders for folders in run.rounds if folders.diagnostics]
-    last = annotated[-1].found() if annotated else None
+    last = annotated[-1].read_diagnostics() if annotated else None
     query, candidate = SIDES[benchmark.kind]
     panels: dict[str, object] = {
         "query": query,
@@ -87,11 +87,11 @@ def report_of(run: RunFolders, words: RunReport) -> RunReport:
         "lost_queries": lost_queries(run, corpus, benchmark),
         **corpus_counts(run.documents, run.sentences),
     }
-    return words.model_copy(update=panels)
+    return texts.model_copy(update=panels)
 
 
 def round_row(folders: RoundFolders, positives: Positives, *, best: bool) -> RoundRow:
-    """Scores with their band, and what the annotation behind the row found."""
+    """Scores with their interval, and the numbers of the annotation behind the row."""
     scores = read_scores(folders.scores)
     hits = (read_ranks(folders.scores, "validation") <= CUTOFF).astype(np.float64)
     band = confidence_interval(hits, SEED)
@@ -105,10 +105,10 @@ def round_row(folders: RoundFolders, positives: Positives, *, best: bool) -> Rou
         high=band.high,
         seconds=folders.seconds,
     )
-    found = folders.found()
-    if not (found and folders.pairs):
+    diagnostics = folders.read_diagnostics()
+    if not (diagnostics and folders.pairs):
         return row
-    numbers = annotation_numbers(folders.pairs, found)
+    numbers = annotation_numbers(folders.pairs, diagnostics)
     shown = {name: value for name, value in numbers.items() if name in RoundRow.model_fields}
     return row.model_copy(update={"positives": positives} | shown)
 
@@ -132,30 +132,29 @@ def both_ways(scores: RetrievalScores | None) -> Directions:
 
 
 def recalls(scores: DirectionScores) -> dict[int, float | None]:
-    told = scores.model_dump()
-    return {k: told[f"recall_at_{k}"] for k in CUTOFFS}
+    values = scores.model_dump()
+    return {k: values[f"recall_at_{k}"] for k in CUTOFFS}
 
 
 def cluster_sizes(folders: RoundFolders) -> ClusterSizes | None:
     if not folders.pairs:
         return None
-    told = read_report(folders.pairs)["cluster_sizes"]
-    return ClusterSizes(
-        label=folders.label, sizes=[int(size) for size in told], counts=list(told.values())
-    )
+    histogram = read_report(folders.pairs)["cluster_sizes"]
+    sizes = [int(size) for size in histogram]
+    return ClusterSizes(label=folders.label, sizes=sizes, counts=list(histogram.values()))
 
 
 def similarities(annotated: Sequence[RoundFolders]) -> list[Similarities]:
-    """Of the first annotator, then of the encoder after each round."""
-    told: list[Similarities] = []
+    """Under the first annotator, then under the encoder after each round."""
+    histograms: list[Similarities] = []
     for folders in annotated:
-        found = folders.found()
-        if found is None:
+        diagnostics = folders.read_diagnostics()
+        if diagnostics is None:
             continue
-        sides = [("before " + folders.label, found.before)] if not told else []
-        for label, side in [*sides, ("after " + folders.label, found.after)]:
+        before = [("before " + folders.label, diagnostics.before)] if not histograms else []
+        for label, side in [*before, ("after " + folders.label, diagnostics.after)]:
             if side:
-                told.append(
+                histograms.append(
                     Similarities(
                         label=label,
                         edges=side.edges,
@@ -163,32 +162,32 @@ def similarities(annotated: Sequence[RoundFolders]) -> list[Similarities]:
                         negatives=side.negatives,
                     )
                 )
-    return told
+    return histograms
 
 
 def moved(folders: RoundFolders) -> Move | None:
     """None where the vectors of either encoder were not kept."""
-    found = folders.found()
-    if not (found and found.before and found.after):
+    diagnostics = folders.read_diagnostics()
+    if not (diagnostics and diagnostics.before and diagnostics.after):
         return None
     before, after = (
         Place(alignment=side.alignment, uniformity=side.shape.uniformity)
-        for side in (found.before, found.after)
+        for side in (diagnostics.before, diagnostics.after)
     )
     return Move(label=folders.label, before=before, after=after)
 
 
 def overlap(folders: RoundFolders) -> PairPoints | None:
-    found = folders.found()
-    if found is None or found.before is None:
+    diagnostics = folders.read_diagnostics()
+    if diagnostics is None or diagnostics.before is None:
         return None
-    return PairPoints(label=folders.label, jaccard=found.jaccard, cosine=found.cosine)
+    return PairPoints(label=folders.label, jaccard=diagnostics.jaccard, cosine=diagnostics.cosine)
 
 
 def projections(corpus: TokenCorpus, rounds: Sequence[RoundFolders]) -> list[Projection]:
-    """The same sentences under every encoder that learnt, controls left out, on common axes.
+    """The same sentences under every trained encoder, without controls, on common axes.
 
-    A map may leave fewer dimensions, which have no axes in common with the others.
+    Encoders of different widths have no common axes, so then there is no projection.
     """
     shown = [folders for folders in rounds if folders.kind not in ("mapped", "control")]
     opened = [(folders.label, v) for folders in shown if (v := folders.vectors())]
@@ -210,13 +209,13 @@ def projections(corpus: TokenCorpus, rounds: Sequence[RoundFolders]) -> list[Pro
 
 def curve(folders: RoundFolders) -> Curve:
     assert folders.log is not None
-    told = read_steps(folders.log)
+    steps = read_steps(folders.log)
     return Curve(
         label=folders.label,
-        step=told["step"],
-        loss=told["loss"],
-        learning_rate=told["learning_rate"],
-        gradient_norm=told["gradient_norm"],
+        step=steps["step"],
+        loss=steps["loss"],
+        learning_rate=steps["learning_rate"],
+        gradient_norm=steps["gradient_norm"],
         pairs=json.loads((folders.log / "report.json").read_text("utf-8"))["pairs"],
     )
 
@@ -226,21 +225,21 @@ def shown(pair: Pair) -> SentencePair:
 
 
 def corpus_counts(documents: Path, sentences: Path) -> dict[str, object]:
-    """Counts of the reader, and what it and the reader of labels refused."""
+    """Counts of the reader of documents, and the rows that it and the reader of labels refused."""
     tokens = TokenReport.model_validate_json((sentences / "meta.json").read_text("utf-8"))
-    told = json.loads((documents / "report.json").read_text("utf-8"))
-    counts = {name.replace("_", " "): n for name, n in told.items() if isinstance(n, int)}
+    read = json.loads((documents / "report.json").read_text("utf-8"))
+    counts = {name.replace("_", " "): n for name, n in read.items() if isinstance(n, int)}
     return {
         "corpus": counts | {"read by the encoder": tokens.cut},
         "quarantine": refusals(
-            told["rows_read"], told["quarantined"], documents / "quarantine.parquet"
+            read["rows_read"], read["quarantined"], documents / "quarantine.parquet"
         ),
         "labels": refused_labels(documents),
     }
 
 
 def refused_labels(documents: Path) -> Refusals | None:
-    """None where no file of labels gave the counterparts."""
+    """None where the counterparts are not from a file of labels."""
     if not (documents / COUNTED).exists():
         return None
     counts = LabelCounts.model_validate_json((documents / COUNTED).read_text("utf-8"))
@@ -248,10 +247,10 @@ def refused_labels(documents: Path) -> Refusals | None:
 
 
 def refusals(read: int, counts: Mapping[str, int], refused: Path) -> Refusals:
-    """With the first refused rows in the source's order: a repeated id is found late."""
+    """The first refused rows in the order of the source; a repeated id is noticed late."""
     with pq.ParquetFile(refused) as file:
-        told = (row for batch in file.iter_batches() for row in batch.to_pylist())
-        rows = nsmallest(QUARANTINED, told, key=itemgetter("row"))
+        refused_rows = (row for batch in file.iter_batches() for row in batch.to_pylist())
+        rows = nsmallest(QUARANTINED, refused_rows, key=itemgetter("row"))
     return Refusals(
         read=read,
         counts=dict(counts),
@@ -263,19 +262,19 @@ def refusals(read: int, counts: Mapping[str, int], refused: Path) -> Refusals:
 def common_axes(
     vectors_by_round: Sequence[Float32[np.ndarray, "_ dim"]], n: int = 2
 ) -> list[Float32[np.ndarray, "_ _"]]:
-    """Coordinates of every round's vectors on the first `n` principal axes of all of them.
+    """Return the coordinates of every round's vectors on the first `n` principal axes of all.
 
-    One centre and one set of axes for all rounds, so a point that moves has moved. The sign of an
-    axis is free; here the largest loading is positive, so equal input gives equal output. The axes
-    are eigenvectors of the [dim, dim] scatter: an SVD of all rows took most of a report's time.
+    All rounds share one centre and one set of axes, so their positions can be compared. The
+    largest loading of an axis is positive, so equal input gives equal output. The axes are
+    eigenvectors of the [dim, dim] scatter matrix: an SVD of all rows took most of a report's time.
 
     Args:
-        vectors_by_round: per round float32 [sentences, dim], one dim for all; at least `n` rows
-            in all and dim >= n.
-        n: axes to keep.
+        vectors_by_round: A round's vectors [sentences, dim], with one dim for all rounds, at least
+            `n` rows in all, and dim >= n.
+        n: Axes to keep.
 
     Returns:
-        Per round float32 [sentences, n].
+        For each round [sentences, n].
     """
     everything = np.concatenate(vectors_by_round).astype(np.float64)
     centre = everything.mean(axis=0)

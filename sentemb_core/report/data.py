@@ -1,7 +1,7 @@
-"""What a report shows: plain JSON values that the stages of one run left behind.
+"""The data of a run's report, as plain JSON values.
 
-Texts are made printable and numbers that are not finite become "not measured" at this border, so
-that neither the page nor report.json needs to think of them.
+Here texts become printable, and numbers that are not finite become None (not measured). The page
+and report.json rely on both.
 """
 
 import math
@@ -23,10 +23,10 @@ from pydantic import (
 from sentemb_core.types import Positives
 
 CUTOFFS = (1, 5, 10, 20)
-"""The k of Recall@k in the tables."""
+"""Values of k of Recall@k in the tables."""
 
 CUTOFF = 5
-"""The k of the one that decides (validation, forward)."""
+"""The k of the deciding metric (validation split, forward)."""
 
 # C0 and C1 controls, bidirectional embeddings, overrides and isolates (they reorder the text
 # around them), and lone surrogates (UTF-8 cannot carry them).
@@ -36,7 +36,7 @@ _UNPRINTABLE = re.compile(
 
 
 def printable(text: str) -> str:
-    """The text with every character that could harm a page or a file as U+FFFD."""
+    """Return the text with U+FFFD for every character that could harm a page or a file."""
     return _UNPRINTABLE.sub("\ufffd", text)
 
 
@@ -51,11 +51,11 @@ def _finite(value: float | None) -> float | None:
 Text = Annotated[str, BeforeValidator(_printable)]
 Number = Annotated[float | None, AfterValidator(_finite)]
 Recalls = dict[int, Number]
-"""Recall@k by k; a missing k was not measured."""
+"""k -> Recall@k; a missing k was not measured."""
 
 
 class Shown(BaseModel):
-    """Frozen; a misspelt field is an error that names it."""
+    """Frozen; a misspelt field is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -67,7 +67,7 @@ def _require_equal_lengths(owner: str, **columns: Sequence[Any]) -> None:
 
 
 class Fact(Shown):
-    """One line of the reproduction table: a digest, a version, a commit, a setting."""
+    """One line of the reproduction table: a digest, a version, a commit or a setting."""
 
     label: Text
     value: Text
@@ -78,15 +78,15 @@ class Directions(Shown):
     """Recall@k of both directions on one split, in [0, 1]."""
 
     forward: Recalls = Field(
-        default_factory=dict, description="Document looks for its counterpart."
+        default_factory=dict, description="A document is the query, its counterpart the answer."
     )
     backward: Recalls = Field(
-        default_factory=dict, description="Counterpart looks for its document."
+        default_factory=dict, description="A counterpart is the query, its document the answer."
     )
 
 
 class FixedRow(Shown):
-    """A row that no training moves: BM25, the start encoder, a random encoder."""
+    """A row that no training changes: BM25, the start encoder, a random encoder."""
 
     label: Text
     validation: Directions = Directions()
@@ -94,11 +94,11 @@ class FixedRow(Shown):
 
 
 Kind = Literal["start", "trained", "round", "fine-tuned", "mapped", "control"]
-"""How an encoder of a run came to be."""
+"""How an encoder of a run was made."""
 
 
 class RoundRow(Shown):
-    """One encoder of the run and what was found with it."""
+    """One encoder of the run, its scores, and the annotation it was trained on."""
 
     label: Text
     kind: Kind = "round"
@@ -106,41 +106,37 @@ class RoundRow(Shown):
     validation: Directions = Directions()
     test: Directions = Directions()
     low: Number = Field(
-        default=None, description="Bootstrap band of the deciding metric, lower end."
+        default=None, description="Lower end of the bootstrap interval of the deciding metric."
     )
     high: Number = Field(
-        default=None, description="Bootstrap band of the deciding metric, upper end."
+        default=None, description="Upper end of the bootstrap interval of the deciding metric."
     )
     positives: Positives = Field(
-        default="cluster", description="What its pairs are, as in `AnnotationConfig`."
+        default="cluster", description="Kind of its pairs, as in `AnnotationConfig`."
     )
-    kept_share: Number = Field(
-        default=None, description="Of all pairs inside documents, in [0, 1]."
-    )
+    kept_share: Number = Field(default=None, description="Share of all pairs inside documents.")
     clusters_per_document: Number = None
     churn: Number = Field(
-        default=None, description="Adjusted Rand index to the last round's clusters."
+        default=None, description="Adjusted Rand index to the clusters of the last round."
     )
     new_share: Number = Field(
-        default=None, description="Of the pairs, those that the last round's annotation had not."
+        default=None, description="Share of the pairs that the last round did not have."
     )
     gone_share: Number = Field(
-        default=None, description="Of the last round's pairs, those that are none any more."
+        default=None, description="Share of the last round's pairs that are not pairs now."
     )
     giving_share: Number = Field(
-        default=None, description="Of the documents that teach, those that give a pair."
+        default=None, description="Share of the training documents that give a pair."
     )
     pairs: int | None = None
-    adjacent_share: Number = Field(default=None, description="Of the pairs, neighbours.")
+    adjacent_share: Number = Field(default=None, description="Adjacent pairs as a share of all.")
     related_share: Number = Field(
         default=None,
-        description="Of a sentence's pairs in its document, neighbours aside, without labels.",
+        description="Share of the distant pairs inside documents, estimated without labels.",
     )
-    drift: Number = Field(
-        default=None, description="Of the pairs, those that float32 finds otherwise."
-    )
+    drift: Number = Field(default=None, description="Share of the pairs that float32 changes.")
     lexical_overlap: Number = Field(
-        default=None, description="Mean Jaccard index of the pairs' words."
+        default=None, description="Mean Jaccard index of the words of pairs."
     )
     alignment: Number = None
     uniformity: Number = None
@@ -149,14 +145,14 @@ class RoundRow(Shown):
 
 
 class Place(Shown):
-    """Where an encoder's vectors lie in the alignment-uniformity plane (Wang and Isola, 2020)."""
+    """A point in the alignment-uniformity plane (Wang and Isola, 2020)."""
 
     alignment: FiniteFloat
     uniformity: FiniteFloat
 
 
 class Move(Shown):
-    """One round on its own pairs: under the encoder that found them, and the one that learnt."""
+    """The pairs of a round under the encoder that found them, and under the trained encoder."""
 
     label: Text
     before: Place
@@ -164,18 +160,18 @@ class Move(Shown):
 
 
 class Labelling(Shown):
-    """Cluster label of every sentence of one document, as one encoder saw it."""
+    """Cluster label of every sentence of one document under one encoder."""
 
     label: Text
     clusters: list[NonNegativeInt]
 
 
 READABLE = (6, 14)
-"""Sentences of the document shown: enough to cluster, few enough to read."""
+"""Fewest and most sentences of the document that is shown."""
 
 
 class DocumentClusters(Shown):
-    """One document before and after."""
+    """The clusters of one document under each encoder."""
 
     name: Text
     counterpart: Text | None = None
@@ -192,7 +188,7 @@ class DocumentClusters(Shown):
 
 
 class ClusterSizes(Shown):
-    """How many clusters have each size."""
+    """Histogram of cluster sizes."""
 
     label: Text
     sizes: list[int]
@@ -205,7 +201,7 @@ class ClusterSizes(Shown):
 
 
 class Similarities(Shown):
-    """Histograms of the similarity of positives and of negatives on common bins."""
+    """Histograms of the similarity of positives and of negatives with common bins."""
 
     label: Text
     edges: list[FiniteFloat] = Field(description="One more than there are bins, increasing.")
@@ -221,7 +217,7 @@ class Similarities(Shown):
 
 
 class PairPoints(Shown):
-    """Sampled pairs: word overlap against cosine."""
+    """Word overlap and cosine of sampled pairs."""
 
     label: Text
     jaccard: list[FiniteFloat]
@@ -234,12 +230,12 @@ class PairPoints(Shown):
 
 
 class Projection(Shown):
-    """Sampled sentences on the axes that all rounds share (projection.py)."""
+    """Sampled sentences on the axes that all rounds share (`collect.common_axes`)."""
 
     label: Text
     x: list[FiniteFloat]
     y: list[FiniteFloat]
-    group: list[int] = Field(description="Sentences of one document carry one number.")
+    group: list[int] = Field(description="The same number for the sentences of a document.")
 
     @model_validator(mode="after")
     def _columns_fit(self) -> "Projection":
@@ -248,14 +244,14 @@ class Projection(Shown):
 
 
 class Curve(Shown):
-    """One training, step by step."""
+    """The steps of one training."""
 
     label: Text
     step: list[int]
     loss: list[Number]
     learning_rate: list[Number]
-    gradient_norm: list[Number] = Field(description="Before it was clipped.")
-    pairs: NonNegativeInt = Field(description="All that it was shown.")
+    gradient_norm: list[Number] = Field(description="Before clipping.")
+    pairs: NonNegativeInt = Field(description="All pairs of its batches.")
 
     @model_validator(mode="after")
     def _columns_fit(self) -> "Curve":
@@ -279,22 +275,20 @@ class QuarantineRow(Shown):
 
 
 class Refusals(Shown):
-    """What a source's reader refused."""
+    """The rows that a reader refused."""
 
     read: NonNegativeInt = Field(default=0, description="Rows of the source.")
     counts: dict[Text, NonNegativeInt] = Field(
-        default_factory=dict, description="Refused rows by reason code."
+        default_factory=dict, description="Reason code -> refused rows."
     )
-    rows: list[QuarantineRow] = Field(
-        default_factory=list, description="The refused rows that come first in the source."
-    )
-    file: Text = Field(default="", description="The table with all of them, if there are any.")
+    rows: list[QuarantineRow] = Field(default_factory=list, description="The first refused rows.")
+    file: Text = Field(default="", description="The table of all refused rows, if there are any.")
 
 
 class StageTiming(Shown):
-    """One stage of the run: `hit` when the store had its result.
+    """One stage of the run; for a `hit`, the store had its result.
 
-    `seconds` is what its body took, in this run or, for a hit, when it was computed.
+    `seconds` is the time of its computation, in this run or, for a hit, in an earlier one.
     """
 
     stage: Text
@@ -304,7 +298,7 @@ class StageTiming(Shown):
 
 
 class SentencePair(Shown):
-    """Two sentences that were taken as meaning the same, with their similarity."""
+    """Two sentences of a positive pair, with their similarity."""
 
     left: Text
     right: Text
@@ -312,16 +306,16 @@ class SentencePair(Shown):
 
 
 class LostQuery(Shown):
-    """A query whose answer came late."""
+    """A query whose answer has a bad rank."""
 
     query: Text
     wanted: Text
-    found: Text = Field(description="What was ranked first in its place.")
-    rank: int = Field(ge=1, description="Of the wanted candidate, counted from 1.")
+    found: Text = Field(description="The candidate that was ranked first.")
+    rank: int = Field(ge=1, description="Rank of the wanted candidate, counted from 1.")
 
 
 class Point(Shown):
-    """One system on one task; shares and correlations, drawn times 100."""
+    """The score of one system on one task; it is drawn times 100."""
 
     panel: Text
     task: Text
@@ -333,39 +327,39 @@ class Point(Shown):
 
 
 class Evaluation(Shown):
-    """What a benchmark says of the run's encoder, beside other systems, a line for each task."""
+    """Scores of the run's encoder and of other systems in a benchmark, a row for each task."""
 
-    run: Text = Field(description="Of the benchmark.")
-    page: Text = Field(description="Its own page, with all measures, diagnostics and pictures.")
-    systems: list[Text] = Field(description="The run's own encoder first.")
-    fixed: list[Text] = Field(description="Those of them that no training moves.")
-    rows: list[list[Text]] = Field(description="Task, main measure, then a cell for each system.")
-    points: list[Point] = Field(default=[], description="The same for the picture.")
+    run: Text = Field(description="Name of the benchmark's run.")
+    page: Text = Field(description="The benchmark's page, with all metrics and diagnostics.")
+    systems: list[Text] = Field(description="The run's encoder first.")
+    fixed: list[Text] = Field(description="The systems that no training changes.")
+    rows: list[list[Text]] = Field(description="Task, main metric, then a cell for each system.")
+    points: list[Point] = Field(default=[], description="The same for the figure.")
 
 
 class RunReport(Shown):
-    """One run from one start encoder: everything its page shows."""
+    """Everything that the page of a run shows."""
 
     title: Text
-    verdict: Text = Field(description="What was gained, in one to three sentences.")
-    registry: Text = Field(default="", description="What the gate said, and what serves now.")
-    use: Text = Field(default="", description="What to type to search with the encoder.")
+    verdict: Text = Field(description="The result in one to three sentences.")
+    registry: Text = Field(default="", description="Outcome of the gate, and the model in service.")
+    use: Text = Field(default="", description="The command to search with the encoder.")
     notes: list[Text] = Field(
-        default_factory=list, description="What a reader must know beside the verdict."
+        default_factory=list, description="What a reader must know to understand the verdict."
     )
-    command: Text = Field(description="Repeats this run.")
+    command: Text = Field(description="The command that repeats this run.")
     facts: list[Fact] = []
     settings: dict[Text, Text] = Field(
-        default_factory=dict, description="Every setting of the run by its dotted path."
+        default_factory=dict, description="Dotted path -> value of every setting."
     )
 
     query: Text = Field(
-        default="document", description="What looks; `first half` for held-out halves."
+        default="document", description="The queries; `first half` for held-out halves."
     )
-    candidate: Text = Field(default="title", description="What is sought.")
-    candidates: int | None = Field(default=None, description="Size of the fixed candidate pool.")
+    candidate: Text = Field(default="title", description="The candidates.")
+    candidates: int | None = Field(default=None, description="Number of candidates.")
     queries: dict[Text, NonNegativeInt] = Field(
-        default_factory=dict, description="How many ask, by split."
+        default_factory=dict, description="Split -> number of queries."
     )
     in_other_documents: int = Field(
         default=0, description="Candidates that are a sentence of another document, too."
@@ -387,25 +381,25 @@ class RunReport(Shown):
     corpus: dict[Text, int | FiniteFloat | Text] = Field(
         default_factory=dict, description="Counts of the reader."
     )
-    quarantine: Refusals = Field(default=Refusals(), description="Of the corpus.")
+    quarantine: Refusals = Field(default=Refusals(), description="Refused rows of the corpus.")
     labels: Refusals | None = Field(
-        default=None, description="Of the file of labels, if the run has one."
+        default=None, description="Refused rows of the file of labels, if the run has one."
     )
     timings: list[StageTiming] = []
     evaluation: Evaluation | None = None
-    evaluate: list[Text] = Field(default=[], description="What to type to have an evaluation here.")
+    evaluate: list[Text] = Field(default=[], description="The commands that add an evaluation.")
 
     @property
     def forward(self) -> str:
-        """The direction that decides, in words."""
+        """Name of the deciding direction."""
         return f"{self.query} \N{RIGHTWARDS ARROW} {self.candidate}"
 
     @property
     def backward(self) -> str:
-        """The other direction, in words."""
+        """Name of the other direction."""
         return f"{self.candidate} \N{RIGHTWARDS ARROW} {self.query}"
 
     @property
     def metric(self) -> str:
-        """The number that decides the stop and the best round, in words."""
+        """Name of the metric that decides the stop and the best round."""
         return f"R@{CUTOFF}, {self.forward}, validation split"

@@ -1,4 +1,4 @@
-"""Texts of a run to read: one document before and after, and the queries that went wrong."""
+"""Texts of a run: one document before and after, and the queries with the worst ranks."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -21,32 +21,34 @@ from sentemb_core.report.data import READABLE, DocumentClusters, Labelling, Lost
 from sentemb_core.report.folders import RunFolders
 
 LOOKED_AT = 100
-"""Documents among which the one that changed most is sought."""
+"""Documents among which the most changed document is selected."""
 
 LOST_QUERIES = 10
 JUDGED: Split = "validation"
-"""Lost queries come from the split that decides; who reads the test split soon tunes on it."""
+"""The split of lost queries: reading queries of the test split would lead to tuning on it."""
 
 BEGINNING = 200
-"""Characters of a document that stand for it."""
+"""Characters that are shown of a document."""
 
 Rows = Int64[np.ndarray, " sentences"]
 View = Callable[[Rows], list[int]]
-"""Cluster labels of one document's sentences, as one encoder sees them."""
+"""Sentences of a document -> their cluster labels under one encoder."""
 
 
 def document_before_and_after(run: RunFolders, corpus: TokenCorpus) -> DocumentClusters | None:
-    """The document of a readable size that the first and the best encoder see most differently."""
+    """Return the document of readable size on which the first and the best encoder differ most."""
     views = views_of(run)
     readable = readable_documents(corpus)
     if not views or not len(readable):
         return None
     before, after = first_and_best(views, run.rounds[run.best].label)
     step = max(1, len(readable) // LOOKED_AT)
-    document = max(
-        readable[::step].tolist(),
-        key=lambda one: parted(before(rows_of(corpus, one)), after(rows_of(corpus, one))),
-    )
+
+    def change(document: int) -> float:
+        rows = rows_of(corpus, document)
+        return clustering_distance(before(rows), after(rows))
+
+    document = max(readable[::step].tolist(), key=change)
     rows = rows_of(corpus, document)
     return DocumentClusters(
         name=column_of(run.documents, document, "doc_id") or "",
@@ -57,29 +59,29 @@ def document_before_and_after(run: RunFolders, corpus: TokenCorpus) -> DocumentC
 
 
 def first_and_best(views: Mapping[str, View], best: str) -> tuple[View, View]:
-    """The last for the best where the first is the best itself, or none is known by that name."""
+    """The first view and that of the best encoder; the last if the best is the first or unknown."""
     first, *others = views
     after = best if best in others else [first, *others][-1]
     return views[first], views[after]
 
 
 def readable_documents(corpus: TokenCorpus) -> Int64[np.ndarray, " documents"]:
-    """Those of a size to read, of a large corpus in some of its shards."""
-    found: list[np.ndarray] = []
+    """The documents of readable size; of a large corpus, those in some of its shards."""
+    readable: list[np.ndarray] = []
     for shard in corpus.shards[:: -(-len(corpus.shards) // AT_ONCE)]:
         lengths = np.diff(corpus.shard_offsets(shard.index))
         fits = (lengths >= READABLE[0]) & (lengths <= READABLE[1])
-        found.append(shard.documents.start + np.flatnonzero(fits))
-    return np.concatenate(found)
+        readable.append(shard.documents.start + np.flatnonzero(fits))
+    return np.concatenate(readable)
 
 
 def views_of(run: RunFolders) -> dict[str, View]:
-    """How every encoder clusters; where that needs what was not kept, every round's annotation."""
+    """The view of every encoder; without stored vectors, the annotation of every round."""
     if run.annotation.clustering == "partition":
         rows = [folders for folders in run.rounds if folders.kind != "control"]
-        seen = {row.label: vectors for row in rows if (vectors := row.vectors())}
-        if seen:
-            return {label: partition_by(v, run.annotation) for label, v in seen.items()}
+        stored = {row.label: vectors for row in rows if (vectors := row.vectors())}
+        if stored:
+            return {label: partition_by(v, run.annotation) for label, v in stored.items()}
     return {
         f"annotation of {folders.label}": annotation_in(folders.clusters)
         for folders in run.rounds
@@ -88,7 +90,7 @@ def views_of(run: RunFolders) -> dict[str, View]:
 
 
 def partition_by(vectors: Embeddings, config: AnnotationConfig) -> View:
-    """As a round annotates with these vectors, a document at a time."""
+    """The clusters of a document as a round computes them from these vectors."""
 
     def view(rows: Rows) -> list[int]:
         offsets = np.array([0, len(rows)])
@@ -98,19 +100,19 @@ def partition_by(vectors: Embeddings, config: AnnotationConfig) -> View:
 
 
 def annotation_in(folder: Path) -> View:
-    """Labels as a round's annotation stored them."""
+    """The labels that a round's annotation stored."""
     stored = Clusters.open(folder)
     return lambda rows: stored.of(rows).tolist()
 
 
-def parted(first: Sequence[int], second: Sequence[int]) -> float:
-    """Share of the sentence pairs that are together in one clustering and apart in the other."""
+def clustering_distance(first: Sequence[int], second: Sequence[int]) -> float:
+    """Share of the sentence pairs that share a cluster in only one of two clusterings."""
     together = [np.equal.outer(labels, labels) for labels in (first, second)]
     return float((together[0] != together[1]).mean())
 
 
 def column_of(documents: Path, document: int, column: str) -> str | None:
-    """A document's id, or its title, headline or query, if it has one."""
+    """A document's id, or its title, headline or query; None if it has none."""
     for batch in document_batches(documents / "documents.parquet", [column]):
         if document < len(batch):
             return batch.column(column)[document].as_py()
@@ -121,7 +123,7 @@ def column_of(documents: Path, document: int, column: str) -> str | None:
 def lost_queries(
     run: RunFolders, corpus: TokenCorpus, benchmark: ValidationPool
 ) -> list[LostQuery]:
-    """Documents whose counterpart the best encoder ranks last, with what it ranks first."""
+    """The queries with the worst ranks of the best encoder, and what it ranks first."""
     best = run.rounds[run.best]
     ranks = read_ranks(best.scores, JUDGED)
     worst = np.argsort(-ranks, kind="stable")[:LOST_QUERIES]
@@ -149,7 +151,7 @@ def lost_queries(
 
 
 def candidate_text(corpus: TokenCorpus, benchmark: ValidationPool, candidate: int) -> str:
-    """A counterpart, or how the second half of a document begins."""
+    """A counterpart, or the beginning of the second half of a document."""
     if benchmark.kind == "counterpart":
         return benchmark.candidate_text[candidate] or ""
     rows = rows_of(corpus, int(benchmark.candidate_document[candidate]))

@@ -1,4 +1,4 @@
-"""A paper's experiment as a picture: curves where its arms lie on an axis, else a mark an arm."""
+"""The figure of an experiment: curves if its arms are on an axis, else a mark for each arm."""
 
 from collections.abc import Sequence
 from itertools import cycle
@@ -13,19 +13,19 @@ from sentemb_core.report.drawing import BLUE, HUES, MUTED, VERMILLION, drawable,
 from sentemb_core.types import Value
 
 WIDTH, HEIGHT, LINE = 3.1, 3.0, 0.27
-"""Inches: of a panel, of a curve, of an arm."""
+"""Inches: width of a panel, height of a panel of curves, height of an arm."""
 
 ACROSS = 3
-"""Panels side by side; more would be too small to read on a page."""
+"""Panels side by side; more would be too small to read."""
 
 MOST_TICKS = 8
-"""On an axis: settings that lie further apart than so many would have one each."""
+"""Ticks on an axis: with fewer settings, each has a tick of its own."""
 
 PAPER = "the paper"
 
 
 class Mark(Value):
-    """One arm in one column: its score under every seed, and the paper's number as printed."""
+    """One arm in one column: its score for every seed, and the number of the paper."""
 
     column: str
     arm: str
@@ -33,13 +33,14 @@ class Mark(Value):
     curve: str = ""
     values: list[float]
     paper: float | None
-    printed: str = Field(default="", description="What the paper judged; none: as the column.")
+    printed: str = Field(default="", description="Title of the paper's column; empty: as `column`.")
 
 
 def experiment_figure(marks: Sequence[Mark], title: str, axis: str | None) -> Figure:
-    """A panel a column, in the order of their first mark; `axis` names what `x` is.
+    """Return a figure with one panel a column, in the order of their first mark.
 
-    The paper's curve has a panel of its own beside ours: other data, another height.
+    `axis` is the title of the x axis, None without one. A curve of the paper has its own panel,
+    because its data and its range differ.
     """
     if axis:
         marks = [mark for column in _columns(marks) for mark in (*column, *_printed(column))]
@@ -69,7 +70,7 @@ def experiment_figure(marks: Sequence[Mark], title: str, axis: str | None) -> Fi
 
 
 def _legend(figure: Figure) -> None:
-    """Below all panels, whatever they share once."""
+    """One legend below all panels, with each label once."""
     named = [axes.get_legend_handles_labels() for axes in figure.axes]
     shown = {label: handle for pair in named for handle, label in zip(*pair, strict=True)}
     figure.legend(
@@ -83,7 +84,7 @@ def _columns(marks: Sequence[Mark]) -> list[list[Mark]]:
 
 
 def _printed(column: Sequence[Mark]) -> list[Mark]:
-    """The paper's numbers as marks of a column of their own, where they make a curve."""
+    """The paper's numbers as marks of their own column, if they form a curve."""
     placed = [mark for mark in column if mark.x is not None and mark.paper is not None]
     if len(placed) < 2:
         return []
@@ -100,7 +101,7 @@ def _printed(column: Sequence[Mark]) -> list[Mark]:
 
 
 def _curves(axes: Axes, marks: Sequence[Mark]) -> None:
-    """Curves, and a dashed line for what has no x."""
+    """Draw curves, and a dashed line for each arm without x."""
     placed = sorted((mark for mark in marks if mark.x is not None), key=lambda mark: mark.x or 0)
     hues = cycle((BLUE, *HUES[2:]))
     names = list(dict.fromkeys(mark.curve for mark in placed))
@@ -117,7 +118,7 @@ def _curves(axes: Axes, marks: Sequence[Mark]) -> None:
 
 
 def _curve(axes: Axes, placed: Sequence[Mark], hue: str) -> None:
-    """The mean over x, a band of the seeds' deviation."""
+    """Draw the mean over x, with a band of one standard deviation over seeds."""
     where = np.array([mark.x for mark in placed], dtype=float)
     means = np.array([np.mean(mark.values) for mark in placed])
     spread = np.array([np.std(mark.values, ddof=len(mark.values) > 1) for mark in placed])
@@ -130,7 +131,7 @@ def _curve(axes: Axes, placed: Sequence[Mark], hue: str) -> None:
 
 
 def _marks(axes: Axes, marks: Sequence[Mark], arms: Sequence[str], *, named: bool) -> None:
-    """A line an arm: its seeds as dots, their mean as a bar."""
+    """Draw a line for each arm: seeds as dots, their mean as a bar."""
     for mark in marks:
         place = arms.index(mark.arm)
         fixed = len(set(mark.values)) == 1 and len(mark.values) > 1
@@ -141,4 +142,4 @@ def _marks(axes: Axes, marks: Sequence[Mark], arms: Sequence[str], *, named: boo
     axes.set_yticks(range(len(arms)), labels)
     axes.set_ylim(len(arms) - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=5))  # more have labels that touch
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=5))  # with more, labels touch

@@ -1,4 +1,4 @@
-"""What a report is made from: the opened artifacts of one run."""
+"""The artifacts of a run that its report is made from."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from sentemb_core.report.data import Kind
 
 @dataclass(frozen=True)
 class RoundFolders:
-    """One row of the run."""
+    """The folders of one encoder of the run."""
 
     label: str
     kind: Kind
@@ -25,7 +25,7 @@ class RoundFolders:
     diagnostics: Path | None = None
     seconds: float | None = None
 
-    def found(self) -> Diagnostics | None:
+    def read_diagnostics(self) -> Diagnostics | None:
         return read_diagnostics(self.diagnostics) if self.diagnostics else None
 
     def vectors(self) -> Embeddings | None:
@@ -34,7 +34,7 @@ class RoundFolders:
 
 @dataclass(frozen=True)
 class RunFolders:
-    """A whole run; `rounds[best]` is the encoder that it returned."""
+    """The folders of a run; `rounds[best]` is the encoder that it returned."""
 
     documents: Path
     benchmark: Path

@@ -1,4 +1,4 @@
-"""One document's pruned graph and clusters, for the eye: a drawing and a terminal table."""
+"""The pruned graph and the clusters of one document, as a figure and as a terminal table."""
 
 from collections.abc import Sequence
 from colorsys import hsv_to_rgb
@@ -24,21 +24,21 @@ Graph: TypeAlias = "nx.Graph[int]"
 
 LEGEND_WIDTH = 72
 LINE = 0.19
-"""Inches a line of the legend takes."""
+"""Height of a line of the legend in inches."""
 
 LEGEND_LINES = 150
-"""A longer document is drawn whole but listed in part: no picture is 50,000 pixels high."""
+"""Most lines of the legend; the graph of a longer document is still drawn whole."""
 
 SEED = 42
-"""Of the layout, so that a document always looks the same."""
+"""Of the layout, so that equal documents give equal figures."""
 
 
 def annotated_document(
     vectors: Float32[np.ndarray, "sentences dim"], top_k: int, *, mutual: bool
 ) -> tuple[Graph, list[int]]:
-    """The pruned graph of one document and the cluster of every sentence.
+    """Return the pruned graph of one document and the cluster of every sentence.
 
-    Memory grows with the sentences: of ten thousand all pairs would take 33 GB.
+    Memory grows linearly: all pairs of ten thousand sentences would need 33 GB.
     """
     offsets = np.array([0, len(vectors)])
     config = AnnotationConfig(top_k=top_k, mutual=mutual)
@@ -47,7 +47,7 @@ def annotated_document(
 
 
 def kept_graph(edges: Edges, sentences: int) -> Graph:
-    """The edges of one document that pruning kept, without the n * n that it dropped."""
+    """The kept edges of one document as a graph; it never has all n * n edges."""
     graph: Graph = nx.Graph()
     graph.add_nodes_from(range(sentences))
     ends = zip(edges.i.tolist(), edges.j.tolist(), edges.weight.tolist(), strict=True)
@@ -73,7 +73,7 @@ def draw_document(
 
 
 def cluster_table(graph: Graph, clusters: Sequence[int], sentences: Sequence[str]) -> Table:
-    """One row a sentence, cluster by cluster, with whom its edges join it to and how strongly."""
+    """One row a sentence, cluster by cluster, with its edges and their weights."""
     table = Table("cluster", "no.", "joined to", "sentence")
     for cluster in sorted({*clusters}):
         for i in (i for i, label in enumerate(clusters) if label == cluster):
@@ -93,7 +93,7 @@ def _draw_network(axes: Any, graph: Graph, clusters: Sequence[int]) -> None:
     nodes = nx.draw_networkx_nodes(
         graph, place, ax=axes, node_color=_colours(clusters), node_size=260, edgecolors="white"
     )
-    nodes.set_clip_on(False)  # whole circles at the rim, too
+    nodes.set_clip_on(False)  # do not cut circles at the border
     numbers = {i: str(i + 1) for i in graph}
     nx.draw_networkx_labels(
         graph, place, numbers, ax=axes, font_size=8, font_color="white", clip_on=False
@@ -121,7 +121,7 @@ def _places(graph: Graph, clusters: Sequence[int]) -> dict[int, Any]:
 
 
 def _write_legend(axes: Any, clusters: Sequence[int], sentences: Sequence[str]) -> None:
-    """Every sentence once, cluster by cluster, behind a dot in its cluster's colour."""
+    """Every sentence once, cluster by cluster, after a dot in the colour of its cluster."""
     colours = _colours(clusters)
     order = sorted(range(len(sentences)), key=lambda i: (clusters[i], i))
     shown = order[:LEGEND_LINES]
@@ -138,7 +138,7 @@ def _write_legend(axes: Any, clusters: Sequence[int], sentences: Sequence[str]) 
 
 
 def _colours(clusters: Sequence[int]) -> list[str]:
-    """The house's colours, then as many more around the wheel as there are clusters."""
+    """The colours of the palette; for more clusters, colours around the wheel."""
     count = max(clusters, default=0) + 1
     if count <= len(HUES):
         return [HUES[cluster] for cluster in clusters]

@@ -1,116 +1,115 @@
-"""What the columns of a report's tables mean, in a line each, in the order of the columns.
+"""Legends: column of a report's table -> its meaning, in the order of the columns.
 
-A table is made of its legend (`chapters`), so no column can stand there unexplained.
+The head of a table is made from its legend (`templates/run.html`), so every column is explained.
 """
 
 from sentemb_core.annotation.statistics import KEPT_SHARE_WARNING
 from sentemb_core.formats import percent
 
 Legend = dict[str, str]
-"""Title of a column -> what stands in it."""
+"""Title of a column -> its meaning."""
 
 RECALL: Legend = {
-    "R@k": "of the split's queries, the share that find their own answer among the first k of all "
-    "candidates; an arrow leads from what is asked with to what is sought.",
-    "Time": "what the stages behind the row took when they were computed, both splits together.",
+    "R@k": "share of the split's queries that find their own answer among the first k candidates. "
+    "The arrow points from the query to the candidate.",
+    "Time": "of the computation of the row's stages, for both splits together.",
 }
 
 ANNOTATION: Legend = {
-    "Encoder": "the one that learnt from this annotation; the one before it made it.",
-    "Pairs kept": "of all pairs of sentences inside documents, the share that lie in one cluster "
-    f"(above {percent(KEPT_SHARE_WARNING)} clusters have grown into whole documents), or that are "
-    "positives by themselves.",
-    "Clusters a document": "the mean over documents of at least two sentences.",
-    "Pairs": "how many were exported to train on.",
-    "Neighbours among them": "the share of these that stand side by side in their document.",
-    "Related in a document": "of a sentence's pairs in its document, neighbours aside, the share "
-    "whose meanings are related, estimated without labels.",
+    "Encoder": "trained on this annotation, which the encoder before it made.",
+    "Pairs kept": "share of all pairs of sentences inside documents that share a cluster, or that "
+    f"are edges. Above {percent(KEPT_SHARE_WARNING)}, clusters have grown into whole documents.",
+    "Clusters a document": "mean over documents of at least two sentences.",
+    "Pairs": "number of exported training pairs.",
+    "Neighbours among them": "share of these pairs that are adjacent in their document.",
+    "Related in a document": "share of the pairs inside documents, without adjacent ones, whose "
+    "meanings are related; estimated without labels.",
     "ARI to last": "adjusted Rand index to the clusters of the annotation before: 1 is unchanged, "
     "0 is chance.",
-    "New, gone": "the share of the pairs that the annotation before had not, and of its pairs the "
-    "share that are none any more.",
-    "Word overlap": "of all words of a pair, the share that both sentences have (Jaccard index).",
+    "New, gone": "share of the pairs that are new since the annotation before, and share of its "
+    "pairs that are gone.",
+    "Word overlap": "share of the words of a pair that both sentences have (Jaccard index).",
 }
 
 GEOMETRY: Legend = {
-    "Encoder": "as its training left it.",
+    "Encoder": "after its training.",
     "Alignment": "mean squared distance of the two vectors of a positive, 0 to 4; lower is closer.",
-    "Uniformity": "how evenly the sentences fill the sphere, 0 or below; lower is more even.",
-    "Effective rank": "how many directions the vectors really use; a handful is a collapse.",
+    "Uniformity": "how evenly the sentences cover the sphere, 0 or below; lower is more even.",
+    "Effective rank": "number of directions that the vectors use; a small number is a collapse.",
 }
 
 TRAINING: Legend = {
-    "Encoder": "the one that this training made.",
+    "Encoder": "the result of this training.",
     "Steps": "of the optimiser.",
-    "Pairs": "all that these steps were shown, one that came again included.",
-    "Time": "what the training took when it was computed, its validations included.",
-    "Pairs a second": "the one by the other; other work on the machine slows it.",
+    "Pairs": "all pairs of these steps; repeated pairs count again.",
+    "Time": "of the training when it was computed, with its validations.",
+    "Pairs a second": "pairs divided by time; other work on the machine lowers it.",
 }
 
 LOST: Legend = {
     "Rank": "of the answer among all candidates, counted from 1.",
-    "Query": "how it begins.",
+    "Query": "its beginning.",
     "Wanted": "its answer.",
-    "Found first": "what the encoder took for it.",
+    "Found first": "the candidate that the encoder ranks first.",
 }
 
 SUITE: Legend = {
     "Task": "of the evaluation suite.",
-    "Measure": "the main one of its group; the benchmark's own page and tables have the others.",
+    "Measure": "the main metric of the task; the benchmark's page has the others.",
 }
 
-OWN = "the best of this run."
-OTHER = "a model that the benchmark has as well."
-FIXED = "a row that no training moves."
+OWN = "the best encoder of this run."
+OTHER = "another model of the benchmark."
+FIXED = "a fixed row, without training."
 
 REFUSED: Legend = {
-    "Reason": "its code in the table of all refused rows.",
-    "What is refused": "in words.",
-    "How many": "rows refused for it, each for one reason.",
+    "Reason": "code in the table of all refused rows.",
+    "What is refused": "meaning of the code.",
+    "How many": "refused rows; each has one reason.",
     "Share": "of all rows that were read.",
 }
 
 FIRST_REFUSED: Legend = {
     "Row": "of the source, counted from 0.",
-    "Excerpt": "how it begins.",
+    "Excerpt": "its beginning.",
     "Reason": "as above.",
-    "Place": "the file, and where in it.",
+    "Place": "file, and position in it.",
 }
 
 BY_STAGE: Legend = {
-    "Stage": "a kind of step, all rounds together.",
-    "Ran": "how often this run computed it.",
-    "Hits": "how often the store had its result already.",
-    "Time": "what it took when it was computed; a hit costs no more than a check of its bytes.",
+    "Stage": "a kind of stage, all rounds together.",
+    "Ran": "number of computations in this run.",
+    "Hits": "number of results that the store already had.",
+    "Time": "of the computation; a hit costs only a check of its bytes.",
 }
 
 EVERY_STAGE: Legend = {
-    "Stage": "one step.",
-    "Round": "the encoder it belongs to; a dash: it serves all.",
-    "Store": "hit: the result was there; ran: this run computed it.",
-    "Time": "what it took when it was computed.",
+    "Stage": "one stage.",
+    "Round": "the encoder that it belongs to; a dash: all.",
+    "Store": "hit: the store had the result; ran: this run computed it.",
+    "Time": "of the computation.",
 }
 
 COUNTS: Legend = {
-    "rows read": "of the source; what became of them follows.",
-    "documents": "the run works on.",
+    "rows read": "of the source.",
+    "documents": "of the run.",
     "sentences": "of these documents.",
-    "documents with pairs": "of at least two sentences; the others give no pair.",
-    "documents with counterpart": "that bring a title, headline or query of their own.",
-    "left out": "documents below the least number of sentences.",
-    "not drawn": "documents outside the sample that was asked for.",
-    "duplicate sentences": "dropped, for their document has them already.",
-    "counterpart sentences": "dropped, for they give their document's counterpart away.",
-    "rows with tags": "of HTML, which are read as words: better stripped before.",
-    "duplicate documents": "kept, with the same sentences as an earlier one.",
-    "read by the encoder": "what lies behind its last token is not seen, and all that its "
-    "vocabulary lacks is one and the same to it.",
+    "documents with pairs": "documents of at least two sentences; other documents give no pair.",
+    "documents with counterpart": "documents with a title, headline or query.",
+    "left out": "documents with too few sentences.",
+    "not drawn": "documents outside the requested sample.",
+    "duplicate sentences": "dropped: their document has them already.",
+    "counterpart sentences": "dropped: they repeat the counterpart of their document.",
+    "rows with tags": "rows with HTML tags, which are read as words; remove tags before.",
+    "duplicate documents": "kept, with the sentences of an earlier document.",
+    "read by the encoder": "tokens beyond its maximum length are cut, and all pieces outside its "
+    "vocabulary are one token.",
 }
-"""What the reader counted -> what that is."""
+"""Count of the reader -> its meaning."""
 
 READ_SCORES = (
-    "A mark is a system's score times 100, its bar the 95 % interval; grey is what no training "
-    "moves."
+    "A mark is a system's score times 100, its bar the 95 % interval. Grey systems are fixed rows, "
+    "without training."
 )
 
 DIAGNOSES: Legend = {
@@ -118,8 +117,8 @@ DIAGNOSES: Legend = {
     "uniformity": GEOMETRY["Uniformity"],
     "effective rank": GEOMETRY["Effective rank"],
     "mean cosine": "of random pairs; 0 if no direction is preferred.",
-    "hubness": "how unevenly texts are others' neighbours (skewness); 0 is even.",
-    "duplicate rate": "the share of texts that are one with another to the encoder.",
-    "positives at 5": "the share of positives that find each other among five.",
+    "hubness": "skewness of how often a text is a neighbour of others; 0 is even.",
+    "duplicate rate": "share of texts with the vector of another text.",
+    "positives at 5": "share of positives that find each other among five candidates.",
 }
-"""Row of a benchmark's table of diagnostics -> what it is."""
+"""Row of a benchmark's table of diagnostics -> its meaning."""

@@ -40,7 +40,7 @@ from sentemb_core.report.scores import scores_figure
 
 SIZE = (4.4, 2.9)
 FLAT = 38
-"""Characters that fit under an axis side by side."""
+"""Characters that fit under an axis in one line."""
 
 
 def canvas(size: tuple[float, float] = SIZE) -> tuple[Figure, Axes]:
@@ -53,7 +53,7 @@ def column(rows: Sequence[RoundRow], name: str) -> np.ndarray:
 
 
 def name_places(axes: Axes, labels: Sequence[str]) -> None:
-    """Names under their places, up to a colon: tables have them whole."""
+    """Write the labels up to a colon under their marks; tables have the whole labels."""
     names = [drawable(label.partition(":")[0]) for label in labels]
     folded = [fill(name, 10) for name in names]
     widest = max((len(line) for name in folded for line in name.splitlines()), default=0)
@@ -69,7 +69,7 @@ def name_places(axes: Axes, labels: Sequence[str]) -> None:
 
 
 def legend_above(axes: Axes) -> None:
-    """At the height of the title, where no data is."""
+    """Put the legend at the height of the title, above the data."""
     axes.legend(loc="lower right", bbox_to_anchor=(1.02, 0.985), ncols=2, fontsize=8)
 
 
@@ -81,7 +81,7 @@ def recall_drawings(report: RunReport) -> Iterator[Drawing]:
 
 
 def recall(report: RunReport, direction: Literal["forward", "backward"]) -> Figure:
-    """The deciding Recall@k of all encoders on both splits: fixed rows as lines, controls apart."""
+    """The deciding Recall@k of all encoders on both splits, with fixed rows as lines."""
     figure, axes = canvas()
     path = [row for row in report.rounds if row.kind != "control"]
     controls = [row for row in report.rounds if row.kind == "control"]
@@ -111,7 +111,7 @@ def recall(report: RunReport, direction: Literal["forward", "backward"]) -> Figu
 
 
 def _name_lines(axes: Axes, lines: list[tuple[float, str]]) -> None:
-    """Dashed horizontals, their names in the right margin and never on top of each other."""
+    """Dashed horizontal lines with their names in the right margin, which never overlap."""
     lowest = -np.inf
     gap = 0.075 * max([axes.get_ylim()[1], *(value for value, _ in lines)])
     for value, label in sorted(lines):
@@ -137,7 +137,7 @@ def stability_drawings(report: RunReport) -> Iterator[Drawing]:
 
 
 def kept_share(rows: Sequence[RoundRow]) -> Figure:
-    """Share of all pairs inside documents that became positives, and where clusters say little."""
+    """Share of all pairs inside documents that became positives, and the warning line."""
     figure, axes = canvas()
     shares = 100 * column(rows, "kept_share")
     bars = axes.bar(range(len(rows)), shares, color=BLUE, width=0.55)
@@ -154,7 +154,7 @@ def kept_share(rows: Sequence[RoundRow]) -> Figure:
 
 
 def churn(rows: Sequence[RoundRow]) -> Figure:
-    """Agreement of the clusters with those of the round before (adjusted Rand index)."""
+    """Adjusted Rand index of the clusters to those of the round before."""
     figure, axes = canvas()
     values = column(rows, "churn")
     axes.plot(values, color=GREEN, marker="D", linewidth=2)
@@ -176,7 +176,7 @@ def cluster_drawings(report: RunReport) -> Iterator[Drawing]:
 
 
 def cluster_sizes(histogram: ClusterSizes, widest: int, highest: int) -> Figure:
-    """How many clusters have each size; sizes and counts on scales that all rounds share."""
+    """Histogram of cluster sizes, on scales that all rounds share."""
     figure, axes = canvas()
     axes.bar(histogram.sizes, histogram.counts, color=BLUE, width=0.8)
     axes.set_xlim(0.3, widest + 0.7)
@@ -193,14 +193,14 @@ def cluster_sizes(histogram: ClusterSizes, widest: int, highest: int) -> Figure:
 
 
 LINEAR_LOSS = 0.1
-"""Below, a loss is drawn linearly: a training that memorises its pairs reaches zero."""
+"""Below this, a loss is drawn linearly: a training that memorises its pairs reaches zero."""
 
 SMOOTHED = 0.05
-"""Share of a training's steps whose mean loss is drawn: batch by batch, lines hide each other, and
-by .02 those of rounds and controls still do."""
+"""Share of a training's steps in the running mean. Without it lines hide each other, and with .02
+the lines of rounds and controls still do."""
 
 NARROWEST = 0.1
-"""Of either axis of the geometry: a span of thousandths would look like a journey."""
+"""Least span of both axes of the geometry, so that tiny changes look small."""
 
 
 def similarity_drawings(report: RunReport) -> Iterator[Drawing]:
@@ -212,7 +212,7 @@ def similarity_drawings(report: RunReport) -> Iterator[Drawing]:
 
 
 def similarities(histogram: Similarities, highest: float) -> Figure:
-    """Positives filled, negatives outlined, each as a share of its own pairs, on one scale."""
+    """Histograms of positives (filled) and negatives (outline), each as a share of its pairs."""
     figure, axes = canvas()
     edges = np.asarray(histogram.edges)
     axes.stairs(
@@ -232,7 +232,7 @@ def similarities(histogram: Similarities, highest: float) -> Figure:
 
 
 def shares(counts: Sequence[int]) -> np.ndarray:
-    """Counts [n] as per cent of their sum [n]; all zero when there is nothing."""
+    """Counts [n] in per cent of their sum; all zero for no counts."""
     return 100 * np.asarray(counts) / max(sum(counts), 1)
 
 
@@ -244,7 +244,7 @@ def geometry_drawings(report: RunReport) -> Iterator[Drawing]:
 
 
 def geometry(moves: Sequence[Move]) -> Figure:
-    """The alignment-uniformity plane (Wang and Isola, 2020): an arrow from before to after."""
+    """The alignment-uniformity plane (Wang and Isola, 2020), with an arrow for each round."""
     figure, axes = canvas()
     for hue, marker, move in zip(cycle(HUES), cycle(MARKERS), moves, strict=False):
         start, end = ((place.uniformity, place.alignment) for place in (move.before, move.after))
@@ -264,7 +264,7 @@ def geometry(moves: Sequence[Move]) -> Figure:
 
 
 def _at_least(low: float, high: float, span: float) -> tuple[float, float]:
-    """The same middle, wider if it was narrower than `span`."""
+    """The interval, widened to `span` around its middle if it is narrower."""
     half = max(high - low, span) / 2
     return (low + high) / 2 - half, (low + high) / 2 + half
 
@@ -277,7 +277,7 @@ def overlap_drawings(report: RunReport) -> Iterator[Drawing]:
 
 
 def overlap(points: PairPoints, lowest: float) -> Figure:
-    """Sampled pairs: shared words to the right, cosine up, from `lowest` to 1 in every round."""
+    """Sampled pairs: shared words (x) and cosine (y), which is drawn from `lowest` to 1."""
     figure, axes = canvas()
     axes.plot(points.jaccard, points.cosine, "o", color=BLUE, alpha=0.45, markersize=3.5, mew=0)
     axes.set_xlim(-0.03, 1.03)
@@ -299,7 +299,7 @@ def projection_drawings(report: RunReport) -> Iterator[Drawing]:
 
 
 def projection(points: Projection, limits: tuple[float, float, float, float]) -> Figure:
-    """Sentences on the common axes; the largest groups in colour and shape, the rest dots."""
+    """Sentences on the common axes: the largest groups in colour, other sentences as dots."""
     figure, axes = canvas((4.2, 3.5))
     groups = np.asarray(points.group)
     x, y = np.asarray(points.x), np.asarray(points.y)
@@ -337,7 +337,7 @@ def training_drawings(report: RunReport) -> Iterator[Drawing]:
 def training(
     curves: Sequence[Curve], column: Literal["loss", "learning_rate", "gradient_norm"]
 ) -> Figure:
-    """Loss or gradient norm (running means) or learning rate by step, one line a training."""
+    """Loss or gradient norm (running means), or learning rate, by step, one line a training."""
     figure, axes = canvas()
     dashes = cycle(["-", "--", "-.", ":"])
     drawn = [0.0]
@@ -350,7 +350,7 @@ def training(
     if column == "loss" and max(drawn) > LINEAR_LOSS:
         axes.set_yscale("symlog", linthresh=LINEAR_LOSS)
         axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-    axes.set_ylim(bottom=1.05 * min(drawn))  # IS-BERT's loss is below 0
+    axes.set_ylim(bottom=1.05 * min(drawn))  # the loss of IS-BERT is negative
     axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
     axes.set_xlabel("step")
     figure.legend(loc="outside lower left", ncols=2, fontsize=8)
@@ -361,7 +361,7 @@ def training(
 def running_mean(
     values: Float64[np.ndarray, " steps"], width: int
 ) -> Float64[np.ndarray, " steps"]:
-    """Mean of the `width` values around each, of fewer at the ends and beside what is no number."""
+    """Mean of the `width` values around each value, without values that are not finite."""
     around = np.ones(max(1, width))
     known = np.isfinite(values)
     sums = np.convolve(np.where(known, values, 0.0), around, "same")
@@ -371,7 +371,7 @@ def running_mean(
 
 def evaluation_drawings(report: RunReport) -> Iterator[Drawing]:
     if report.evaluation and (points := report.evaluation.points):
-        alt = "Scores of the encoder and of all others on the evaluation suite, told below"
+        alt = "Scores of this encoder and of other systems on the evaluation suite"
         yield Drawing("evaluation", alt, scores_figure(points))
 
 

@@ -1,4 +1,4 @@
-"""The picture of a benchmark: a panel a group, a line a task, a mark and its interval a system."""
+"""The figure of a benchmark: a panel a group, a line a task, a mark with its interval a system."""
 
 from collections.abc import Sequence
 from itertools import cycle
@@ -12,13 +12,13 @@ from sentemb_core.report.data import Point
 from sentemb_core.report.drawing import HUES, MARKERS, MUTED, RULE, drawable, house_style
 
 WIDTH, LINE, MARK = 7.2, 0.34, 0.09
-"""Inches: of the picture, of a task's two lines of name, of a system's mark on a task."""
+"""Inches: width of the figure, height of a task's name, height of a system's mark."""
 
 SPREAD = 0.7
-"""Of a task's line, over which its systems' marks lie."""
+"""Share of a task's line that its marks cover."""
 
 LONGEST_NAME, LETTERS, LEGEND = 72, 24, 96
-"""Characters: of a name, of a line of it beside an axis, of a line of the legend."""
+"""Characters: of a name, of its lines beside an axis, of a line of the legend."""
 
 Looks = dict[str, tuple[str, str]]
 """System -> colour and marker."""
@@ -50,7 +50,7 @@ def scores_figure(points: Sequence[Point]) -> Figure:
 
 
 def _height(points: Sequence[Point]) -> float:
-    """Inches of a panel: every task has room for its name and for a mark of each system."""
+    """Height of a panel in inches, with room for the names and for a mark of each system."""
     tasks = {point.task for point in points}
     lines = max(2, *(len(_name(task).splitlines()) for task in tasks))
     systems = len({point.system for point in points})
@@ -63,7 +63,7 @@ def _name(task: str) -> str:
 
 
 def _panel(axes: Axes, points: Sequence[Point], looks: Looks) -> dict[str, Line2D]:
-    """Draw it; the marks by system."""
+    """Draw a panel and return the mark of each system."""
     tasks = list(dict.fromkeys(point.task for point in points))
     present = [system for system in looks if any(one.system == system for one in points)]
     marks: dict[str, Line2D] = {}
@@ -90,7 +90,7 @@ def _panel(axes: Axes, points: Sequence[Point], looks: Looks) -> dict[str, Line2
 
 
 def _looks(systems: dict[str, bool]) -> Looks:
-    """Grey signs for fixed rows, a hue for every model."""
+    """Grey markers for fixed rows, a colour and a marker for each other system."""
     hues, markers, signs = cycle(HUES), cycle(MARKERS), cycle("xos")
     return {
         system: (MUTED, next(signs)) if fixed else (next(hues), next(markers))

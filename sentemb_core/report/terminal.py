@@ -1,4 +1,4 @@
-"""What `sentemb` found, as tables for the terminal: hits, scores, methods."""
+"""Results of `sentemb` as tables for the terminal: hits, scores, methods."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -23,30 +23,30 @@ LONGEST_CELL = 300
 
 
 def hits_table(query: str, hits: "Sequence[Hit]", counterpart: str) -> Table:
-    """Ranks, scores and ids, and of counterparts and sentences what is there."""
-    beside = {
+    """Ranks, scores and ids, with counterparts and sentences where they exist."""
+    optional = {
         counterpart: [hit.counterpart for hit in hits],
         "nearest sentence": [hit.sentence for hit in hits],
     }
-    shown = {name: told for name, told in beside.items() if any(told)}
+    shown = {name: texts for name, texts in optional.items() if any(texts)}
     whole = Column("document", overflow="fold")  # an id is there to be copied
     columns = "rank", "score", whole, *map(console.plain, shown)
     title = _cut(console.plain(query), LONGEST_TITLE)
     table = Table(*columns, title=f"“{title}”", box=None)
-    for rank, (hit, *told) in enumerate(zip(hits, *shown.values(), strict=True), 1):
-        cells = [hit.doc_id, *(_cut(text or "", LONGEST_CELL) for text in told)]
+    for rank, (hit, *texts) in enumerate(zip(hits, *shown.values(), strict=True), 1):
+        cells = [hit.doc_id, *(_cut(text or "", LONGEST_CELL) for text in texts)]
         table.add_row(str(rank), f"{hit.score:.3f}", *map(console.plain, cells))
     return table
 
 
 def _cut(text: str, most: int) -> str:
-    """What a table shows of a text; --json has all of it."""
+    """The first `most` characters of a text on one line; --json has the whole text."""
     words = " ".join(text.split())
     return words if len(words) <= most else f"{words[:most]} ..."
 
 
 def scores_table(kind: "Kind", scores: "Mapping[str, RetrievalScores]") -> Table:
-    """Recall both ways, a row a direction."""
+    """Recall@k with one row for each direction."""
     from sentemb_core.corpus.validation_pool import SIDES  # brings pyarrow: `methods` needs none
 
     head = "", "direction", "R@1", "R@5", "R@10", "R@20", "queries", "candidates"
@@ -61,8 +61,8 @@ def scores_table(kind: "Kind", scores: "Mapping[str, RetrievalScores]") -> Table
     return console.terminal_table(head, rows)
 
 
-def less_bm25_told(kind: "Kind", lead: "Difference") -> str:
-    """Whether the encoder finds more than words do, and how surely."""
+def bm25_difference_text(kind: "Kind", lead: "Difference") -> str:
+    """The difference of the encoder to BM25, with its 95 % interval."""
     from sentemb_core.corpus.validation_pool import SIDES
 
     gain = with_interval(lead.low, lead.mean, lead.high)
@@ -77,5 +77,5 @@ def methods_table(presets: Mapping[str, Sequence[str]]) -> Table:
 
 
 def untrained_table() -> Table:
-    """What makes an encoder without a gradient."""
+    """Every method without training, with its option."""
     return console.terminal_table(("without a gradient", "by"), UNTRAINED.items())

@@ -32,7 +32,7 @@ SENTENCES = [
     "The new design system gives every agency the same buttons, forms and page layouts.",
     "Teams can copy the components into their own sites in an afternoon.",
     "Accessibility was tested with people who use screen readers every day.",
-    "Nine people with disabilities tried the forms and told us what failed.",
+    "Nine people with disabilities tried the forms and showed us what failed.",
     "We published the research notes together with the code.",
     "The source is open, and so are the interviews behind it.",
     "Next month we will add patterns for long applications.",

@@ -27,7 +27,7 @@ def view(request, theme, written, tmp_path_factory):
     return shown(written.as_uri(), tmp_path_factory.mktemp("look"), theme=theme, **size)
 
 
-def test_the_page_is_drawn_in_the_readers_colours_and_says_nothing_wrong(view, theme):
+def test_the_page_has_the_readers_colours_and_no_errors(view, theme):
     assert view.console == []
     assert view.requests == []
     assert view.colours > 200, "text, badges and figures"
@@ -53,7 +53,7 @@ def test_figures_take_the_colours_of_the_theme(written, tmp_path):
     assert (dark > 0.95).all(axis=1).mean() < 0.01
 
 
-def test_a_page_that_loads_or_complains_is_noticed(tmp_path):
+def test_loads_and_errors_of_a_page_are_noticed(tmp_path):
     """The instruments themselves: what the other tests find absent can be seen."""
     page = tmp_path / "page.html"
     page.write_text(
@@ -64,7 +64,7 @@ def test_a_page_that_loads_or_complains_is_noticed(tmp_path):
     assert any("it hurts" in line for line in found.console)
 
 
-def test_a_blank_page_is_told_from_a_full_one(tmp_path):
+def test_a_blank_page_has_one_colour(tmp_path):
     page = tmp_path / "page.html"
     page.write_text("<p></p>")
     assert shown(page.as_uri(), tmp_path, width=300, height=200).colours == 1

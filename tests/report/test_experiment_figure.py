@@ -1,4 +1,4 @@
-"""The picture of an experiment: curves on an axis, marks without one, the paper's beside ours."""
+"""The figure of an experiment: curves on an axis, marks without one, and the paper's curve."""
 
 import pytest
 from matplotlib.figure import Figure
@@ -23,7 +23,7 @@ def legend_of(figure: Figure) -> list[str]:
 
 
 def test_a_curve_shows_the_mean_its_band_the_fixed_line_and_the_papers():
-    figure = experiment_figure(CURVE, "s999.t1: Shares", "share of tokens masked")
+    figure = experiment_figure(CURVE, "paper.t1: Shares", "share of tokens masked")
     ours, theirs = figure.axes
     assert ours.get_xlabel() == "share of tokens masked"
     curve, line = ours.get_lines()

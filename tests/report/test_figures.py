@@ -38,7 +38,7 @@ def test_an_empty_report_draws_nothing():
 
 
 def curve_of(label: str, **columns: list[float]) -> Curve:
-    """A training that told what is named."""
+    """A training with these columns."""
     steps = [*range(1, len(columns["loss"]) + 1)]
     return Curve(label=label, step=steps, pairs=1, **{"gradient_norm": columns["loss"], **columns})
 
@@ -50,7 +50,7 @@ def test_a_loss_below_0_is_inside_the_figure():
     assert low < -0.5 < -0.1 < high
 
 
-def test_trainings_whose_batches_jump_are_told_apart():
+def test_noisy_trainings_can_be_distinguished():
     rng = np.random.default_rng(0)
     steps = [*range(1, 1201)]
     curves = [

@@ -1,4 +1,4 @@
-"""The picture of a benchmark: what it shows, and that anything can be drawn."""
+"""The figure of a benchmark: its marks, intervals and names, for any text."""
 
 import io
 from itertools import pairwise
@@ -75,7 +75,7 @@ def test_a_task_is_named_whole_and_names_do_not_meet(task: str):
     assert all(upper.y0 >= lower.y1 for upper, lower in pairwise(boxes))
 
 
-def test_systems_that_begin_alike_are_told_apart_in_the_legend():
+def test_systems_with_a_common_prefix_have_whole_names():
     names = [f"ranks of BM25 and all-MiniLM-L6-v2/{k}" for k in "ab"]
     figure = scores_figure([point("R", "r", name) for name in names])
     figure.draw_without_rendering()
