@@ -1,4 +1,4 @@
-"""What every test stands on: no network, no telemetry, a home of its own, one Prefect server."""
+"""Fixtures of all tests: no network, no telemetry, a fresh home, one Prefect server."""
 
 import logging
 import os
@@ -11,7 +11,7 @@ os.environ |= {
     "DO_NOT_TRACK": "1",
     "PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW": "ignore",
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
-    "PREFECT_API_REQUEST_TIMEOUT": "300",  # a machine may stall a minute; asking twice writes twice
+    "PREFECT_API_REQUEST_TIMEOUT": "300",  # machines stall; a repeated request writes twice
     "PREFECT_SERVER_DATABASE_TIMEOUT": "300",
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "GOMP_SPINCOUNT": "3000",
@@ -43,7 +43,7 @@ settings.load_profile("any machine")
 
 @pytest.fixture(scope="session", autouse=True)
 def _patient() -> Iterator[None]:
-    """A machine that stalls is no dead server: what tests look for on its pages is not given up."""
+    """Wait for a stalled machine: it is not a dead server."""
     from tasks import delivery
     from tasks import prefect_pages as artifacts
 
@@ -55,7 +55,7 @@ def _patient() -> Iterator[None]:
 
 @pytest.fixture
 def caplog(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
-    """Without what threads say that were there before: a server's client, an earlier test's."""
+    """Drop the records of threads of earlier tests, such as a server's client."""
     others = set(threading.enumerate()) - {threading.current_thread()}
 
     def is_ours(_: logging.LogRecord) -> bool:
@@ -68,7 +68,7 @@ def caplog(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixtur
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A fresh folder as the home of the store."""
+    """Return a fresh folder as the home of the store."""
     folder = tmp_path / "home"
     monkeypatch.setenv("SENTEMB_HOME", str(folder))
     return folder
@@ -76,7 +76,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture(scope="session")
 def larger_sets() -> Path:
-    """The folder of the data that are not shipped; a test that wants it is skipped without."""
+    """Return the folder of data that is not shipped; without it the test is skipped."""
     if "SENTEMB_DATA" not in os.environ:
         pytest.skip("SENTEMB_DATA is not set: it names the folder of the larger sets")
     return Path(os.environ["SENTEMB_DATA"])
@@ -84,10 +84,7 @@ def larger_sets() -> Path:
 
 @pytest.fixture(autouse=True)
 def _one_seed_and_thread() -> Iterator[None]:
-    """What a test draws hangs on no test before it.
-
-    Two threads cost more than they give on tiny encoders, and much more on a busy machine.
-    """
+    """Set one seed and one thread: two threads slow tiny encoders down, most on a busy machine."""
     import torch
 
     torch.manual_seed(0)
@@ -99,7 +96,7 @@ def _one_seed_and_thread() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _log_as_it_was() -> Iterator[None]:
-    """A verb sends the core's log to stderr; the next test has it as it was."""
+    """Restore the core's log, which a command sends to stderr."""
     ours = logging.getLogger("sentemb_core")
     handlers, propagate, level = ours.handlers, ours.propagate, ours.level
     yield
@@ -109,7 +106,7 @@ def _log_as_it_was() -> Iterator[None]:
 
 @pytest.fixture
 def answer(capsys: pytest.CaptureFixture[str]):
-    """Exit code, stdout and stderr of a command line's verb, in this process."""
+    """Run a command in this process; return exit code, stdout and stderr."""
     from sentemb_core import console
 
     def answered(app: "App", *arguments: str) -> tuple[int, str, str]:
@@ -121,7 +118,7 @@ def answer(capsys: pytest.CaptureFixture[str]):
 
 @pytest.fixture(scope="session")
 def prefect_server():
-    """A Prefect server on loopback for the whole session, and its API as the current one."""
+    """Run a Prefect server on loopback for the whole session."""
     from httpx import TimeoutException
     from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
     from prefect.testing.utilities import prefect_test_harness

@@ -1,4 +1,4 @@
-"""Encoders and corpora small enough for a test: random weights, invented words."""
+"""Tiny encoders and corpora for tests: random weights, invented words."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ from sentemb_core.encoder.encoder import Encoder
 
 VOCABULARY = 80
 MASK = VOCABULARY
-"""Behind all words."""
+"""Id of [MASK], after all words."""
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *(f"w{k}" for k in range(4, VOCABULARY)), "[MASK]"]
 
 
 def tokenizer(words: Sequence[str] = WORDS) -> Tokenizer:
-    """Word by word, between [CLS] and [SEP], which are the third and the fourth of them."""
+    """Return a word-level tokenizer that adds [CLS] and [SEP], its third and fourth word."""
     made = Tokenizer(models.WordLevel({word: k for k, word in enumerate(words)}, "[UNK]"))
     made.pre_tokenizer = pre_tokenizers.Whitespace()
     made.post_processor = processors.TemplateProcessing(
@@ -30,7 +30,7 @@ def tokenizer(words: Sequence[str] = WORDS) -> Tokenizer:
 
 
 def bert(*, dropout: float = 0.1, seed: int = 0, similarity: str = "cosine") -> Encoder:
-    """Two layers, 16 wide."""
+    """Return a BERT encoder of two layers, 16 wide."""
     config = BertConfig(
         vocab_size=VOCABULARY + 1,
         hidden_size=16,
@@ -59,7 +59,7 @@ def static(*, seed: int = 0, similarity: str = "cosine") -> Encoder:
 
 @dataclass
 class TinyCorpus:
-    """What a TokenCorpus shows, in memory."""
+    """The interface of a TokenCorpus, in memory."""
 
     sentences: list[np.ndarray]
     offsets: np.ndarray
@@ -106,7 +106,7 @@ class TinyCorpus:
 def corpus(
     counts: list[int], *, seed: int = 0, special: bool = True, held_out: tuple[int, ...] = ()
 ) -> TinyCorpus:
-    """Documents of these many sentences; every document draws from its own few words."""
+    """Return documents with these numbers of sentences; each document has its own eight words."""
     rng = np.random.default_rng(seed)
     sentences: list[np.ndarray] = []
     for count in counts:

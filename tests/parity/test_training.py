@@ -1,4 +1,4 @@
-"""Our loop beside the plainest one that can be written in torch, on the same batches."""
+"""Our training loop equals a plain torch loop on the same batches."""
 
 import pytest
 import torch
@@ -14,11 +14,11 @@ STEPS = 8
 
 
 def vectors(encoder, view):
-    """One sentence at a time, unpadded."""
+    """Encode one sentence at a time, without padding."""
     return torch.cat([encoder(torch.from_numpy(tokens)[None]) for tokens in view.tokens])
 
 
-def plainly_trained(encoder, sampler, config):
+def train_plainly(encoder, sampler, config):
     decayed = [w for w in encoder.parameters() if w.ndim > 1]
     others = [w for w in encoder.parameters() if w.ndim <= 1]
     optimiser = torch.optim.AdamW(
@@ -60,7 +60,7 @@ def test_a_run_without_dropout_equals_a_plain_loop(one_thread, tmp_path):
     method = method_for(config.method, encoder)
     sampler = sampler_for(config, method, corpus)
     train(learner_of(method, encoder, config.seed), method, sampler, config, tmp_path)
-    plainly_trained(peer, sampler, config)
+    train_plainly(peer, sampler, config)
     for ours, theirs in zip(encoder.parameters(), peer.parameters(), strict=True):
         torch.testing.assert_close(ours, theirs, atol=2e-5, rtol=0)
     start = tiny.bert(dropout=0.0).parameters()
