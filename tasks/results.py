@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     from sentemb_core.report.drawing import Drawing
     from sentemb_core.report.panels import Panel
 
-DIGITS = {"seconds": 0, "CPU-s": 0, "steps": 0, "batch": 0, "loss": 5}
+COUNTS = ("better in",)
+"""Metrics that count units: shown as 3 of 6."""
+
+DIGITS = {"better in": 0, "seconds": 0, "CPU-s": 0, "steps": 0, "batch": 0, "loss": 5}
 """Metric -> decimals in a table."""
 
 CODE = re.compile(r"E\d{3}\b")
@@ -78,7 +81,9 @@ class ResultRow(Value):
 
     @property
     def is_significant(self) -> bool:
-        """Whether the 95 % interval of a difference excludes 0."""
+        """Whether the 95 % interval of a difference excludes 0, before it was rounded."""
+        if "significant" in self.factors:
+            return self.factors["significant"] == "yes"
         if not self.baseline or self.low is None or self.high is None:
             return False
         return self.low > 0 or self.high < 0
@@ -163,7 +168,8 @@ def heading(row: ResultRow, pivot: Pivot) -> str:
     """Return the title of the column that a row stands in."""
     name = " ".join(filter(None, (row.field(part) for part in pivot.columns))) or "value"
     if row.baseline and "baseline" not in pivot.rows:
-        return f"{name} less {row.baseline} (95 %)"
+        name = f"{name} less {row.baseline}"
+        return name if pivot.intervals == "none" else f"{name} (95 %)"
     return name
 
 
@@ -182,6 +188,8 @@ def cell(row: ResultRow, pivot: Pivot, *, bold: bool = False) -> str:
         return f"{pivot.scale * value:{sign},.{digits}f}"
 
     text = number(row.value, sign)
+    if row.metric in COUNTS:
+        text += f" of {row.units}"
     if row.spread is not None:
         text += f" ± {number(row.spread)}"
     shows_interval = pivot.intervals == "all" or (pivot.intervals == "differences" and row.baseline)
