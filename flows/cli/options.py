@@ -251,6 +251,14 @@ class TableOptions:
         SEVERAL,
         Parameter(group=CELLS, help="Only few-shot: label counts. Default: 100 250 1000."),
     ] = None
+    batch_size: Annotated[
+        int | None,
+        Parameter(
+            group=CELLS,
+            validator=AtLeastOne,
+            help="Pairs in a step, except in fine-tuning. Default: 64.",
+        ),
+    ] = None
 
 
 NO_TABLE_OPTIONS = TableOptions()

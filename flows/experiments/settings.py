@@ -82,6 +82,7 @@ class Reproduction(Config):
     seeds: Annotated[tuple[Seed, ...], Unique] | None = Field(default=None, min_length=1)
     steps: int | None = Field(default=None, ge=1, description="Steps of a training.")
     candidates: int | None = Field(default=None, ge=2, description="Documents in a pool.")
+    batch_size: int | None = Field(default=None, ge=2, description="Of methods-small and few-shot.")
     corpora: Annotated[tuple[Corpus, ...], Unique] | None = Field(default=None, min_length=1)
     methods: Annotated[tuple[str, ...], Unique] | None = Field(default=None, min_length=1)
     counts: Annotated[tuple[Count, ...], Unique] | None = Field(
@@ -102,11 +103,13 @@ class Reproduction(Config):
         owners = {
             "corpora": (METHODS_SMALL, FEW_SHOT),
             "methods": (METHODS_SMALL, FEW_SHOT),
+            "batch_size": (METHODS_SMALL, FEW_SHOT),
             "counts": (FEW_SHOT,),
         }
         for option, ids in owners.items():
             if getattr(self, option) and self.experiment not in ids:
-                raise ValueError(f"--{option} is an option of {' and '.join(ids)}: leave it out")
+                flag = f"--{option.replace('_', '-')}"
+                raise ValueError(f"{flag} is an option of {' and '.join(ids)}: leave it out")
         if self.preset == "paper" and self.experiment in (METHODS_SMALL, FEW_SHOT):
             raise ValueError(f"--preset is an option of papers, not of {self.experiment}")
         rows = METHODS if self.experiment == FEW_SHOT else ROWS
@@ -165,6 +168,7 @@ class Reproduction(Config):
             "seeds": self.seeds,
             "steps": self.steps,
             "candidates": self.candidates,
+            "batch_size": self.batch_size,
             "dtype": base.dtype or FAST,
         }
         if self.encoder and not base.as_run:

@@ -198,6 +198,7 @@ def test_an_alias_is_not_an_id():
         ("mutual.t1x", {}),
         ("mutual.t1", {"seeds": [-1]}),
         ("mutual.t1", {"corpora": ["blog_usgov"]}),
+        ("mutual.t1", {"batch_size": 9}),
         ("methods-small", {"seeds": []}),
         ("methods-small", {"methods": ["simcsee"]}),
         ("methods-small", {"counts": [100]}),
@@ -384,6 +385,12 @@ def test_inner_products_have_no_temperature():
     methods = [settings.training_of(step, 42).method for step in settings.steps_of(arm)]
     assert {method.temperature for method in methods} == {1.0}
     assert isinstance(methods[-1], FineTune)
+
+
+def test_a_batch_size_is_of_every_training_but_fine_tuning():
+    settings = asked("few-shot", batch_size=9, methods=["conpono"])
+    arm = settings.what.arms[-1]
+    assert [settings.training_of(step, 1).batch_size for step in arm.steps] == [9, 64]
 
 
 def test_a_pool_of_a_paper_keeps_no_gate_split_and_ours_has_those_of_a_run():
