@@ -123,7 +123,7 @@ def closest(location: tuple[int | str, ...], model: type[BaseModel]) -> str:
     known = [*paths_in(model), *SETTINGS.values()]
     table = path_of(location[:-1])
     if table:
-        method = tables[-1] if tables[-2:-1] == ["method"] else None
+        method = tables[-1] if tables[-2:-1] == ["method"] else ""
         siblings = METHODS[method].model_fields if method in METHODS else children(table, known)
         return f"{nearest(name, siblings)} (`python -m flows settings {table}`)"
     return f"{similar(name, known)} (`python -m flows settings`)"

@@ -11,9 +11,10 @@ from pydantic import BaseModel
 from flows.cli.settings import by_path, parse_value, settings
 from flows.cli.settings_errors import option_of, paths_in, similar
 from sentemb_core.config.run import InfoCSEPlus
-from sentemb_core.console import emit, plain, show
+from sentemb_core.console import emit, plain, remark, show
 from sentemb_core.errors import UsageError
 from sentemb_core.types import Json
+from tasks.checks import entry_of
 
 MANY = 10
 """Choices above which the table does not list them: `sentemb methods` lists the methods."""
@@ -61,7 +62,7 @@ def settings_command(
     below = f"{path}." if path else ""
     chosen = [setting for setting in every if f"{setting.path}.".startswith(below)]
     if not chosen:
-        if path in paths_in(InfoCSEPlus):
+        if path and path in paths_in(InfoCSEPlus):
             raise UsageError(
                 f"{path}: a run with these options does not have this setting. Add the option that "
                 "brings it: --method infocse_idc, --cycles N or --initialiser NAME."
@@ -80,6 +81,9 @@ def settings_command(
         first = first_path.setdefault(setting.meaning, setting.path)
         text = meaning_of(setting) if first == setting.path else f"As {first}."
         table.add_row(setting.path, plain(value_of(setting)), plain(text))
+    method = run.training.method.name
+    if run.encoder.name == "static" and not entry_of(method).takes_static:
+        remark(f"{method} needs a transformer: add --encoder, for example --encoder minilm.")
     show(
         table,
         "",
@@ -109,7 +113,7 @@ def settings_in(table: BaseModel, above: str = "") -> Iterator[Setting]:
         if not is_table or choices:
             yield Setting(
                 path=name_path if is_table else path,
-                value=value.name if is_table else value,  # a method by its name
+                value=getattr(value, "name", None) if is_table else value,  # a method by its name
                 type="string" if is_table else type_in(rules),
                 choices=choices,
                 option=option_of(path),
