@@ -82,12 +82,9 @@ def encode(
     refused = out.with_name(f"{out.name}.quarantine.parquet")
     with open_encoder(model) as encoder, open_documents(checked, refused) as documents:
         rows = write_vectors(encoder, documents, out, by, counterparts=titled)
-    if json:
-        console.emit({"out": str(out), "rows": rows, "dim": encoder.dim, "by": by})
-    else:
-        vectors, width = counted(rows, "vector"), counted(encoder.dim, "dimension")
-        console.show(f"{vectors} of {width}, one per {by}: {out}")
-    return 0
+    value = {"out": str(out), "rows": rows, "dim": encoder.dim, "by": by}
+    text = f"{counted(rows, 'vector')} of {counted(encoder.dim, 'dimension')}, one per {by}: {out}"
+    return console.print_result(value, text, as_json=json)
 
 
 @app.command
@@ -106,13 +103,10 @@ def search(
 
     search_in = _search_index if is_index(source) else _search_corpus
     hits = search_in(model, query, source, top, corpus)
-    if json:
-        console.emit([hit.__dict__ for hit in hits])
-    else:
-        from sentemb_core.report.terminal import hits_table
+    from sentemb_core.report.terminal import hits_table
 
-        console.show(hits_table(query, hits, corpus.counterpart_column or "counterpart"))
-    return 0
+    table = hits_table(query, hits, corpus.counterpart_column or "counterpart")
+    return console.print_result([hit.__dict__ for hit in hits], table, as_json=json)
 
 
 @app.command
@@ -137,15 +131,15 @@ def evaluate(
 
     with open_encoder(model) as encoder, open_documents(checked) as documents:
         scores = scores_of_folder(encoder, documents, ValidationConfig(candidates=candidates))
-    if json:
-        systems = {label: row.model_dump() for label, row in scores.systems.items()}
-        console.emit({**systems, "recall_at_5_less_bm25": asdict(scores.lead)})
-    else:
-        from sentemb_core.report.terminal import bm25_difference_text, scores_table
+    from sentemb_core.report.terminal import bm25_difference_text, scores_table
 
-        table = scores_table(scores.kind, scores.systems)
-        console.show(table, bm25_difference_text(scores.kind, scores.lead))
-    return 0
+    systems = {label: row.model_dump() for label, row in scores.systems.items()}
+    return console.print_result(
+        systems | {"recall_at_5_less_bm25": asdict(scores.lead)},
+        scores_table(scores.kind, scores.systems),
+        bm25_difference_text(scores.kind, scores.lead),
+        as_json=json,
+    )
 
 
 @app.command
@@ -194,14 +188,11 @@ def annotate(
     if picture:
         with replacing_in(picture.parent) as draft:
             draw_document(graph, clusters, sentences, draft / picture.name)
-    if json:
-        console.emit({"document": document, "sentences": sentences, "clusters": clusters})
-    else:
-        console.show(cluster_table(graph, clusters, sentences))
-        if picture:
-            missing = "? replaces letters that the font lacks"
-            console.show(f"Drawn: {picture}{f' ({missing})' if lacks_letters(sentences) else ''}")
-    return 0
+    value = {"document": document, "sentences": sentences, "clusters": clusters}
+    missing = " (? replaces letters that the font lacks)" if lacks_letters(sentences) else ""
+    drawn = [f"Drawn: {picture}{missing}"] if picture else []
+    table = cluster_table(graph, clusters, sentences)
+    return console.print_result(value, table, *drawn, as_json=json)
 
 
 @app.command
@@ -251,11 +242,8 @@ def export(
             else model_card(CardFacts(name=base_of(model), base=base_of(model), max_length=length))
         )
         _save(encoder, folder, card, given=given)
-    if json:
-        console.emit({"folder": str(folder), "max_length": length})
-    else:
-        console.show(f"Exported: {folder} (at most {length} tokens per text)")
-    return 0
+    text = f"Exported: {folder} (at most {length} tokens per text)"
+    return console.print_result({"folder": str(folder), "max_length": length}, text, as_json=json)
 
 
 @app.command
@@ -298,12 +286,10 @@ def postprocess(
         base = base_of(model)
         card = model_card(CardFacts(name=f"{Path(model).name} with {named}", base=base))
         _save(mapped, folder, card)
-    if json:
-        console.emit({"folder": str(folder), "sentences": len(texts), "dim": mapped.dim})
-    else:
-        width, sentences = counted(mapped.dim, "dimension"), counted(len(texts), "sentence")
-        console.show(f"{width}, fitted on {sentences}: {folder}")
-    return 0
+    value = {"folder": str(folder), "sentences": len(texts), "dim": mapped.dim}
+    sentences = counted(len(texts), "sentence")
+    text = f"{counted(mapped.dim, 'dimension')}, fitted on {sentences}: {folder}"
+    return console.print_result(value, text, as_json=json)
 
 
 @app.command
@@ -340,12 +326,10 @@ def words(
         vectors = trained_word_vectors(texts, seed, dim=dim, progress=update)
     encoder = word_encoder(vectors, max_length=512)  # whole sentences
     _save(encoder, folder, model_card(CardFacts(name=f"Word vectors of {Path(source).stem}")))
-    if json:
-        console.emit({"folder": str(folder), "words": len(vectors.words), "dim": dim})
-    else:
-        words, sentences = counted(len(vectors.words), "word"), counted(len(texts), "sentence")
-        console.show(f"Vectors of {words}, trained on {sentences}: {folder}")
-    return 0
+    count = len(vectors.words)
+    text = f"Vectors of {counted(count, 'word')}, from {counted(len(texts), 'sentence')}: {folder}"
+    value = {"folder": str(folder), "words": count, "dim": dim}
+    return console.print_result(value, text, as_json=json)
 
 
 @app.command
@@ -358,18 +342,13 @@ def methods(*, json: Json = False) -> int:
         entry.name: [*PRESETS.get(entry.name, ()), *RUN_PRESETS.get(entry.name, ())]
         for entry in LISTING
     }
-    if json:
-        console.emit(
-            [
-                vars(entry) | {"needs": entry.needs, "presets": presets[entry.name]}
-                for entry in LISTING
-            ]
-        )
-        return 0
     from sentemb_core.report.terminal import methods_table, untrained_table
 
-    console.show(methods_table(presets), untrained_table(), JUDGED)
-    return 0
+    rows = [
+        vars(entry) | {"needs": entry.needs, "presets": presets[entry.name]} for entry in LISTING
+    ]
+    texts = methods_table(presets), untrained_table(), JUDGED
+    return console.print_result(rows, *texts, as_json=json)
 
 
 def show_match(match: "Match", index: Path, model: str, *, json: bool) -> int:

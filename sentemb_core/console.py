@@ -245,6 +245,15 @@ def write_line(text: str) -> None:
     sys.stdout.write(text + "\n")
 
 
+def print_result(value: Any, *texts: Any, as_json: bool) -> int:
+    """Print a value as JSON, or tables and sentences for people; return exit code 0."""
+    if as_json:
+        emit(value)
+    else:
+        show(*texts)
+    return 0
+
+
 def show(*results: Any) -> None:
     """Print tables and sentences on stdout; in a pipe tables are at least 120 wide."""
     from rich.console import Console

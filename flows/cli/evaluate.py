@@ -10,7 +10,7 @@ from flows.cli.execute import dry_run_of, exit_code_of, running
 from flows.cli.settings import checked_as, full_path
 from flows.cli.store import verified_folder
 from flows.environment import prepare
-from sentemb_core.console import emit, show
+from sentemb_core.console import print_result, show
 from sentemb_core.errors import UsageError
 from tasks.checks import check_corpus, check_model
 from tasks.registered_encoders import is_saved_encoder
@@ -121,10 +121,8 @@ def run_benchmark(config: "BenchmarkSettings", as_json: bool) -> int:
 
     with running():
         board = benchmark(config)
-    if as_json:
-        emit(board_json(board))
-    else:
-        show(*board_terminal(board), f"Table and figure: {folder_of(config, board.run)}")
+    place = f"Table and figure: {folder_of(config, board.run)}"
+    print_result(board_json(board), *board_terminal(board), place, as_json=as_json)
     return exit_code_of(score.error for score in board.scores)
 
 
@@ -168,10 +166,7 @@ def run_compare(config: "BenchmarkSettings", as_json: bool) -> int:
 
     with running():
         compared = compare(config)
-    if as_json:
-        emit(comparison_json(compared))
-    else:
-        show(*comparison_terminal(compared))
+    print_result(comparison_json(compared), *comparison_terminal(compared), as_json=as_json)
     return exit_code_of(score.error for score in compared.scores)
 
 

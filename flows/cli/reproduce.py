@@ -16,7 +16,7 @@ from flows.cli.evaluate import (
 from flows.cli.execute import Job, dry_run_of, exit_code_of, running
 from flows.cli.settings import checked_as, full_path
 from flows.environment import prepare
-from sentemb_core.console import emit, remark, show, terminal_table
+from sentemb_core.console import emit, print_result, remark, show, terminal_table
 from sentemb_core.errors import UsageError
 from sentemb_core.types import Json
 from tasks.registered_encoders import pinned_name
@@ -120,12 +120,9 @@ def run_table(settings: "Reproduction", as_json: bool, markdown: Path | None = N
     folder = Store.default().root / "reports" / settings.name
     with replacing_in(folder) as draft:
         write_experiment(result, draft)
-    if as_json:
-        emit(result.json())
-    else:
-        claims = [terminal(result.claims_table())] if result.claims else []
-        page = f"Table and figure: {folder}"
-        show(terminal(result.table()), *claims, *result.notes(), page)
+    tables = [result.table(), *([result.claims_table()] if result.claims else [])]
+    texts = [*map(terminal, tables), *result.notes(), f"Table and figure: {folder}"]
+    print_result(result.json(), *texts, as_json=as_json)
     return exit_code_of([*(one.error for one in result.results), *result.unmeasured.values()])
 
 

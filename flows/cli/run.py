@@ -16,7 +16,7 @@ from flows.presets import (
     slow_dtype_warnings,
 )
 from sentemb_core.config.run import FineTuneRun, InfoCSEIDC, InfoCSEPlus, MethodRun
-from sentemb_core.console import emit, log_to_stderr, remark, show
+from sentemb_core.console import emit, log_to_stderr, print_result, remark, show
 from sentemb_core.formats import counted
 from tasks.checks import check_run
 from tasks.registered_encoders import with_local_encoders
@@ -45,13 +45,9 @@ def demo_command(only: "Way | None", *, dry_run: bool, as_json: bool) -> int:
         return dry_run_of_demo([WAYS[way] for way in ways], as_json)
     with running():
         outcomes = demo(ways)
-    if as_json:
-        emit({way: outcome.model_dump(mode="json") for way, outcome in outcomes.items()})
-    else:
-        show(terminal(demo_table(outcomes)))
-        for way, outcome in outcomes.items():
-            show(f"Report of {WAYS[way].name}: {outcome.report}")
-    return 0
+    values = {way: outcome.model_dump(mode="json") for way, outcome in outcomes.items()}
+    reports = [f"Report of {WAYS[way].name}: {run.report}" for way, run in outcomes.items()]
+    return print_result(values, terminal(demo_table(outcomes)), *reports, as_json=as_json)
 
 
 def run_command(
@@ -128,11 +124,8 @@ def run_config(config: AnyRun, as_json: bool, *, resumed: "Run | None" = None) -
     from tasks.results import terminal
     from tasks.run_table import outcome_table
 
-    if as_json:
-        emit(outcome.model_dump(mode="json"))
-    else:
-        show(terminal(outcome_table(outcome)), *closing_lines(outcome, config.training.seed))
-    return 0
+    texts = [terminal(outcome_table(outcome)), *closing_lines(outcome, config.training.seed)]
+    return print_result(outcome.model_dump(mode="json"), *texts, as_json=as_json)
 
 
 def closing_lines(outcome: "Outcome", seed: int) -> list[str]:

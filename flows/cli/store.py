@@ -7,7 +7,14 @@ from pathlib import Path
 from flows.cli.records import outcome_of
 from flows.cli.settings import checked
 from flows.environment import prepare
-from sentemb_core.console import debugging, emit, remark, show, terminal_table
+from sentemb_core.console import (
+    debugging,
+    emit,
+    print_result,
+    remark,
+    show,
+    terminal_table,
+)
 from sentemb_core.errors import GateRefusedError
 from sentemb_core.formats import counted
 from sentemb_core.types import ArtifactRef
@@ -31,11 +38,10 @@ def lineage_command(model: str, as_json: bool) -> int:
     from sentemb_core.store.records import lineage
 
     origins = lineage(Store.default(), artifact_of(model))
-    if as_json:
-        emit(origins.model_dump(mode="json"))
-    else:
-        show(lineage_table(origins), "--json adds all parameters, and digests of keys and code.")
-    return 0
+    note = "--json adds all parameters, and digests of keys and code."
+    return print_result(
+        origins.model_dump(mode="json"), lineage_table(origins), note, as_json=as_json
+    )
 
 
 def artifact_of(model: str) -> ArtifactRef:
@@ -57,11 +63,8 @@ def report_command(run: str | None, as_json: bool) -> int:
 
     record, outcome = outcome_of(run)
     page = write_report_of(outcome, checked(record.config))
-    if as_json:
-        emit({"run": record.id, "report": str(page)})
-    else:
-        show(f"Report: {page}")
-    return 0
+    value = {"run": record.id, "report": str(page)}
+    return print_result(value, f"Report: {page}", as_json=as_json)
 
 
 def register_command(run: str | None, as_json: bool) -> int:
@@ -71,11 +74,8 @@ def register_command(run: str | None, as_json: bool) -> int:
     record, outcome = outcome_of(run)
     config = checked(record.config)
     version = registered_version(config, outcome.training, outcome.encoder, outcome.run)
-    if as_json:
-        emit({"uri": version.uri, "name": version.name, "version": version.version})
-    else:
-        show(f"Registered: {version.uri}")
-    return 0
+    value = {"uri": version.uri, "name": version.name, "version": version.version}
+    return print_result(value, f"Registered: {version.uri}", as_json=as_json)
 
 
 def promote_command(run: str | None, as_json: bool) -> int:
@@ -140,11 +140,9 @@ def doctor_command(as_json: bool) -> int:
     from tasks.doctor import machine_checks
 
     checks = machine_checks(folder)
-    if as_json:
-        emit([check.__dict__ for check in checks])
-    else:
-        rows = [("ok" if check.ok else "BAD", check.what, check.found) for check in checks]
-        show(terminal_table(("", "what", "found"), rows))
+    rows = [("ok" if check.ok else "BAD", check.what, check.found) for check in checks]
+    table = terminal_table(("", "what", "found"), rows)
+    print_result([check.__dict__ for check in checks], table, as_json=as_json)
     return 0 if all(check.ok for check in checks) else 5
 
 
@@ -155,17 +153,14 @@ def gc_command(keep_runs: int, dry_run: bool, as_json: bool) -> int:
     from tasks.registry import registered_artifacts
 
     garbage = collect(Store.default(), registered_artifacts(), keep_runs, dry_run=dry_run)
-    if as_json:
-        emit(garbage.model_dump(mode="json"))
-    else:
-        removed = [counted(n, GARBAGE[kind]) for kind, n in garbage.counts.items() if n]
-        what = ", ".join(removed) or "nothing"
-        kept = counted(garbage.kept_objects, "artifact")
-        show(
-            f"{'Would remove' if dry_run else 'Removed'} {what}: {garbage.bytes / 1e6:,.1f} MB; "
-            f"{kept} kept. Files younger than an hour are always kept."
-        )
-    return 0
+    removed = [counted(n, GARBAGE[kind]) for kind, n in garbage.counts.items() if n]
+    what = ", ".join(removed) or "nothing"
+    kept = counted(garbage.kept_objects, "artifact")
+    text = (
+        f"{'Would remove' if dry_run else 'Removed'} {what}: {garbage.bytes / 1e6:,.1f} MB; "
+        f"{kept} kept. Files younger than an hour are always kept."
+    )
+    return print_result(garbage.model_dump(mode="json"), text, as_json=as_json)
 
 
 def fsck_command(as_json: bool) -> int:
@@ -174,17 +169,14 @@ def fsck_command(as_json: bool) -> int:
     from sentemb_core.store.objects import Store
 
     result = fsck(Store.default())
-    if as_json:
-        emit(result.model_dump(mode="json"))
-    else:
-        lines = [f"intact: {counted(result.ok, 'artifact')} ({result.bytes / 1e6:,.1f} MB)"]
-        lines += [f"corrupt, moved to quarantine: {line}" for line in result.corrupt]
-        lines += [f"missing: {ref}" for ref in result.missing]
-        if result.missing:
-            lines.append(
-                "`python -m flows gc` removes the records of missing artifacts; the next run "
-                "rebuilds them."
-            )
-        lines += [f"stray: {path}" for path in result.stray]
-        show("\n".join(lines))
+    lines = [f"intact: {counted(result.ok, 'artifact')} ({result.bytes / 1e6:,.1f} MB)"]
+    lines += [f"corrupt, moved to quarantine: {line}" for line in result.corrupt]
+    lines += [f"missing: {ref}" for ref in result.missing]
+    if result.missing:
+        lines.append(
+            "`python -m flows gc` removes the records of missing artifacts; the next run rebuilds "
+            "them."
+        )
+    lines += [f"stray: {path}" for path in result.stray]
+    print_result(result.model_dump(mode="json"), *lines, as_json=as_json)
     return 0 if result.healthy else 5
