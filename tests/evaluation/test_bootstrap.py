@@ -19,7 +19,7 @@ from sentemb_core.evaluation.bootstrap import (
 )
 
 
-def test_drawing_counts_is_resampling():
+def test_multinomial_draws_equal_resampling():
     values = np.random.default_rng(0).choice([0.0, 0.2, 0.5, 1.0], 300)
     rng = np.random.default_rng(1)
     slow = np.array([rng.choice(values, 300).mean() for _ in range(4_000)])
@@ -28,7 +28,7 @@ def test_drawing_counts_is_resampling():
     assert np.quantile(fast, levels) == pytest.approx(np.quantile(slow, levels), abs=0.005)
 
 
-def test_the_interval_of_a_hit_rate_is_the_normal_one():
+def test_interval_of_a_hit_rate_is_normal():
     values = np.repeat([1.0, 0.0], [600, 400])
     found = confidence_interval(values, seed=0)
     half = 1.96 * np.sqrt(0.6 * 0.4 / 1000)
@@ -36,7 +36,7 @@ def test_the_interval_of_a_hit_rate_is_the_normal_one():
     assert (found.low, found.high) == pytest.approx((0.6 - half, 0.6 + half), abs=0.003)
 
 
-def test_the_interval_covers_the_truth_as_often_as_it_says():
+def test_interval_has_its_nominal_coverage():
     rng = np.random.default_rng(3)
     samples = [(rng.random(200) < 0.7).astype(np.float64) for _ in range(200)]
     intervals = [confidence_interval(sample, seed=n) for n, sample in enumerate(samples)]
@@ -44,23 +44,21 @@ def test_the_interval_covers_the_truth_as_often_as_it_says():
     assert 0.90 <= covered <= 0.99
 
 
-def test_without_units_an_interval_over_seeds_is_students():
+def test_interval_over_seeds_without_units_is_students():
     gains = [0.09, 0.1, 0.11]
     found = over_seeds(Interval(0.1, 0.1, 0.1), gains)
     expected = stats.t.interval(LEVEL, 2, loc=0.1, scale=0.01 / np.sqrt(3))
     assert (found.low, found.high) == pytest.approx(expected)
 
 
-def test_where_all_trainings_agree_the_interval_is_that_of_the_units():
+def test_equal_seeds_keep_the_interval_over_units():
     found = over_seeds(Interval(0.1, 0.07, 0.11), [0.1, 0.1, 0.1])
     assert (found.low, found.high) == pytest.approx((0.07, 0.11))
 
 
 @pytest.mark.parametrize(("of_units", "of_training"), [(0.005, 0.008), (0.01, 0.002), (0.0, 0.01)])
-def test_an_interval_over_seeds_covers_the_truth_as_often_as_it_says(
-    of_units: float, of_training: float
-):
-    """Three seeds see the same queries; an interval of queries alone covers two in three."""
+def test_interval_over_seeds_has_its_nominal_coverage(of_units: float, of_training: float):
+    """Three seeds share their queries; an interval over queries alone covers two in three."""
     rng = np.random.default_rng(0)
 
     def covers() -> bool:
@@ -73,7 +71,7 @@ def test_an_interval_over_seeds_covers_the_truth_as_often_as_it_says(
     assert np.mean([covers() for _ in range(4_000)]) == pytest.approx(LEVEL, abs=0.025)
 
 
-def test_groups_are_drawn_whole():
+def test_ratios_resample_whole_groups():
     rng = np.random.default_rng(0)
     groups = [rng.choice([0.0, 1.0], size) for size in rng.integers(1, 6, 80)]
     slow = [
@@ -86,15 +84,15 @@ def test_groups_are_drawn_whole():
     assert np.quantile(fast, levels) == pytest.approx(np.quantile(slow, levels), abs=0.01)
 
 
-def test_queries_that_say_the_same_are_worth_one():
-    """Ten titles of a product that are found together or not at all know as much as one."""
+def test_equal_queries_count_once():
+    """Ten titles of a product that are found together count as one."""
     hits = np.random.default_rng(0).choice([0.0, 1.0], 50)
     ten = interval_of(hits.mean(), resampled_ratios(10 * hits, np.full(50, 10.0), seed=0))
     one = confidence_interval(hits, seed=0)
     assert (ten.low, ten.high) == pytest.approx((one.low, one.high), abs=0.021)
 
 
-def test_pairing_sees_what_two_single_intervals_hide():
+def test_pairing_is_more_powerful_than_two_intervals():
     hard = np.random.default_rng(4).random(400)
     first, second = hard * 0.5 + 0.02, hard * 0.5
     found = paired_difference(first, second, seed=0)
@@ -103,7 +101,7 @@ def test_pairing_sees_what_two_single_intervals_hide():
     assert confidence_interval(first, 0).low < confidence_interval(second, 0).high
 
 
-def test_swapping_the_sides_mirrors_the_difference():
+def test_swapping_the_sides_mirrors_the_interval():
     rng = np.random.default_rng(5)
     hits = [(rng.random(30) < share) / 3 for share in (0.4, 0.3)]  # few values: an end at 0
     for first, second in ([rng.random(100) for _ in range(2)], hits):
@@ -113,7 +111,7 @@ def test_swapping_the_sides_mirrors_the_difference():
         assert there.superiority == pytest.approx(1 - back.superiority, abs=1e-12)
 
 
-def test_means_that_differ_by_rounding_alone_are_equal():
+def test_differences_of_rounding_count_as_equal():
     thirds = np.array([1 / 3, -1 / 3, 2 / 3, -2 / 3, 1 / 3, -1 / 3])
     drawn = resampled_means(thirds, 0)
     equal = (np.rint(drawn * 18) == 0).mean()
@@ -132,7 +130,7 @@ def test_fewer_than_six_units_decide_nothing():
         assert paired_difference(0 * gains, gains, 0).high == pytest.approx(-least)
 
 
-def test_one_seed_and_seeds_without_any_doubt_widen_nothing():
+def test_one_seed_and_equal_seeds_widen_nothing():
     for units, gains in (
         (Interval(0.1, 0.07, 0.11), [0.1]),
         (Interval(0.1, 0.1, 0.1), [0.1, 0.1]),
@@ -140,37 +138,34 @@ def test_one_seed_and_seeds_without_any_doubt_widen_nothing():
         assert over_seeds(units, gains) == units
 
 
-def test_a_surer_interval_over_seeds_is_wider():
+def test_higher_level_widens_the_interval():
     units, gains = Interval(0.1, 0.07, 0.13), [0.09, 0.1, 0.11]
     usual, surer = over_seeds(units, gains), over_seeds(units, gains, 0.99)
     assert surer.low < usual.low < usual.high < surer.high
 
 
-def test_equal_sides_are_neither_better_nor_worse():
+def test_equal_sides_have_superiority_one_half():
     values = np.random.default_rng(6).random(50)
     found = paired_difference(values, values.copy(), 0)
     assert (found.mean, found.low, found.high, found.superiority) == (0, 0, 0, 0.5)
 
 
-def test_a_seed_repeats_and_another_does_not():
+def test_draws_depend_on_the_seed():
     values = np.random.default_rng(7).random(50)
     assert (resampled_means(values, 1) == resampled_means(values, 1)).all()
     assert (resampled_means(values, 1) != resampled_means(values, 2)).any()
 
 
-def test_many_distinct_values_are_drawn_in_blocks(monkeypatch: pytest.MonkeyPatch):
+def test_blocks_keep_the_distribution(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(bootstrap, "CELLS", 10_000)
     means = resampled_means(np.random.default_rng(8).random(500), 0)
     assert len(means) == bootstrap.RESAMPLES
     assert means.std() == pytest.approx(np.sqrt(1 / 12 / 500), rel=0.1)
 
 
-def test_sides_of_different_length_are_refused():
+def test_unequal_sides_no_values_and_nan_are_refused():
     with pytest.raises(BadDataError):
         paired_difference(np.zeros(3), np.zeros(4), 0)
-
-
-@pytest.mark.parametrize("values", [[], [0.5, np.nan]])
-def test_nothing_and_nan_are_refused(values: list[float]):
-    with pytest.raises(BadDataError):
-        resampled_means(np.array(values, dtype=np.float64), 0)
+    for values in ([], [0.5, np.nan]):
+        with pytest.raises(BadDataError):
+            resampled_means(np.array(values, dtype=np.float64), 0)

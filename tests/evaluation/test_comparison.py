@@ -1,4 +1,4 @@
-"""Which of two encoders is better: intervals of single results, paired differences, averages."""
+"""Intervals of results, paired differences and averages of two encoders."""
 
 from dataclasses import replace
 
@@ -46,14 +46,14 @@ def similarities(noise: float, seed: int = 0, n: int = 300) -> TaskResult:
     return TaskResult("sts", "spearman", told, np.stack([values, gold], axis=1), "spearman")
 
 
-def test_the_interval_of_a_result_holds_its_value():
+def test_interval_contains_its_value():
     for result in (hits(0.4), similarities(2.0)):
         found = interval(result)
         assert found.low < found.mean == result.value < found.high
         assert found.high - found.low < 0.2
 
 
-def test_a_difference_of_means_is_the_paired_one():
+def test_difference_of_means_is_paired():
     first, second = hits(0.6), hits(0.4, seed=1)
     expected = paired_difference(first.units[:, 0], second.units[:, 0], SEED)
     found = comparison(first, second)
@@ -65,14 +65,14 @@ def test_a_difference_of_means_is_the_paired_one():
 
 
 @pytest.mark.parametrize(("units", "winner"), [(1, "undecided"), (5, "undecided"), (6, "first")])
-def test_too_few_units_decide_nothing(units: int, winner: str):
+def test_fewer_than_six_units_decide_nothing(units: int, winner: str):
     pair = hits(1.0, n=units), hits(0.0, n=units)
     found = comparison(*pair)
     assert bounds(found) == bounds(seeds_interval([[pair] * 3])) == (float(units >= 6), 1.0)
     assert found.winner == winner
 
 
-def test_queries_that_answer_each_other_make_a_difference_less_sure():
+def test_tied_queries_widen_the_interval():
     """Four at a time find alike: as sure as a quarter of the queries, twice as wide."""
     alike = [
         replace(one, units=np.repeat(one.units, 4, axis=0))
@@ -85,7 +85,7 @@ def test_queries_that_answer_each_other_make_a_difference_less_sure():
     assert (apart.units, together.units) == (1600, 400)
 
 
-def test_pairs_are_resampled_for_a_correlation():
+def test_correlations_resample_pairs():
     """One encoder with a little noise of its own less than the other: pairing sees it."""
     good, bad = similarities(1.0), similarities(1.15)
     found = comparison(good, bad)
@@ -95,7 +95,7 @@ def test_pairs_are_resampled_for_a_correlation():
     assert comparison(good, replace(good)).winner == "undecided"
 
 
-def test_the_average_weighs_tasks_alike_and_is_surer_than_its_tasks():
+def test_average_weighs_tasks_equally():
     pairs = [
         (hits(0.5, 100 * (1 + k), k, f"t{k}"), hits(0.45, 100 * (1 + k), 50 + k, f"t{k}"))
         for k in range(4)
@@ -114,20 +114,20 @@ def averaged(pairs: list[tuple[TaskResult, TaskResult]]) -> list[Interval | Comp
 @pytest.mark.parametrize(
     "pair", [(hits(0.6), hits(0.4, seed=1)), (similarities(1.0), similarities(2.0, seed=1))]
 )
-def test_two_tasks_of_the_same_examples_count_once(pair: tuple[TaskResult, TaskResult]):
+def test_tasks_with_the_same_examples_count_once(pair: tuple[TaskResult, TaskResult]):
     one = comparison(*pair)
     for found in averaged([pair] * 2):
         assert found.high - found.low == pytest.approx(one.high - one.low, rel=0.1)
 
 
-def test_two_tasks_of_as_many_other_examples_count_twice():
+def test_tasks_with_different_examples_count_twice():
     pairs = [(hits(0.6, seed=k), hits(0.4, seed=9 + k)) for k in (0, 1)]
     one = comparison(*pairs[0])
     for found in averaged(pairs):
         assert found.high - found.low == pytest.approx((one.high - one.low) / 2**0.5, rel=0.1)
 
 
-def test_tasks_of_other_sizes_are_drawn_by_themselves():
+def test_tasks_of_different_sizes_are_drawn_independently():
     """The same random numbers would lift both at once."""
     pairs = [(hits(0.6, n), hits(0.0, n)) for n in (40, 41)]
     widths = [one.high - one.low for one in (comparison(*pair) for pair in pairs)]
@@ -136,7 +136,7 @@ def test_tasks_of_other_sizes_are_drawn_by_themselves():
         assert found.high - found.low == pytest.approx(expected, rel=0.1)
 
 
-def test_a_share_and_a_correlation_of_the_same_examples_are_drawn_together():
+def test_share_and_correlation_of_the_same_examples_share_draws():
     """A unit's gain in both at once makes the mean less sure than two that are drawn apart."""
     first, second = similarities(1.0), similarities(2.0, seed=1)
     errors = [np.diff(one.units, axis=1) ** 2 / one.units[:, 0].var() for one in (second, first)]
@@ -149,31 +149,25 @@ def test_a_share_and_a_correlation_of_the_same_examples_are_drawn_together():
         assert tied.high - tied.low > 1.03 * (apart.high - apart.low)
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        hits(0.5, n=399),
-        replace(hits(0.5), task="u"),
-        replace(hits(0.5), main="P@5", measures={"P@5": 0.5}),
-    ],
-    ids=["units", "task", "measure"],
-)
-def test_other_units_tasks_and_measures_do_not_compare(other: TaskResult):
+def test_results_on_other_units_tasks_measures_or_gold_are_refused():
+    share, correlation = hits(0.5), similarities(1.0)
+    for first, second in [
+        (share, hits(0.5, n=399)),
+        (share, replace(share, task="u")),
+        (share, replace(share, main="P@5", measures={"P@5": 0.5})),
+        (correlation, replace(correlation, units=correlation.units[::-1])),
+    ]:
+        with pytest.raises(BadDataError):
+            comparison(first, second)
     with pytest.raises(BadDataError):
-        comparison(hits(0.5), other)
-
-
-def test_other_gold_scores_do_not_compare():
-    first = similarities(1.0)
-    with pytest.raises(BadDataError):
-        comparison(first, replace(first, units=first.units[::-1]))
+        seeds_interval([[(hits(0.6), hits(0.4)), (hits(0.6, n=30), hits(0.4, n=30))]])
 
 
 def bounds(found: Interval | Comparison) -> tuple[float, float]:
     return found.low, found.high
 
 
-def test_one_seed_of_one_task_is_a_plain_comparison():
+def test_one_seed_of_one_task_equals_a_comparison():
     for first, second in (
         (hits(0.6), hits(0.4, seed=1)),
         (tied(hits(0.6)), tied(hits(0.4, seed=1))),
@@ -183,7 +177,7 @@ def test_one_seed_of_one_task_is_a_plain_comparison():
         assert (seeds.mean, *bounds(seeds)) == pytest.approx((plain.difference, *bounds(plain)))
 
 
-def test_seeds_share_their_draws_of_units():
+def test_seeds_share_their_draws():
     """The interval is that of every unit's mean over the seeds, as if they were one encoder."""
     firsts, seconds = ([hits(rate, seed=seed) for seed in range(3)] for rate in (0.6, 0.5))
     merged = [
@@ -198,12 +192,12 @@ def test_seeds_share_their_draws_of_units():
 @pytest.mark.parametrize(
     "pair", [(hits(0.6), hits(0.4, seed=1)), (similarities(1), similarities(3))]
 )
-def test_the_same_seed_twice_is_no_more_certain(pair: tuple[TaskResult, TaskResult]):
+def test_repeated_seed_keeps_the_interval(pair: tuple[TaskResult, TaskResult]):
     once, twice = (seeds_interval([[pair] * count]) for count in (1, 2))
     assert bounds(twice) == pytest.approx(bounds(once))
 
 
-def test_of_several_seeds_the_difference_is_the_mean_and_the_interval_shrinks():
+def test_more_seeds_shrink_the_interval():
     pairs = [(hits(0.6, seed=seed), hits(0.4, seed=100 + seed)) for seed in range(5)]
     found = seeds_interval([pairs])
     singles = [comparison(*pair) for pair in pairs]
@@ -211,14 +205,9 @@ def test_of_several_seeds_the_difference_is_the_mean_and_the_interval_shrinks():
     assert found.high - found.low < min(one.high - one.low for one in singles)
 
 
-def test_a_task_weighs_by_its_columns():
+def test_tasks_weigh_by_their_number_of_pairs():
     sure, noisy = (hits(1.0), hits(0.0)), (hits(0.5), hits(0.4, seed=1))
     found = seeds_interval([[sure] * 3, [noisy]])
     alone = comparison(*noisy)
     assert found.mean == pytest.approx((3 + alone.difference) / 4)
     assert found.high - found.low == pytest.approx((alone.high - alone.low) / 4, rel=0.1)
-
-
-def test_other_units_are_no_seed_of_a_task():
-    with pytest.raises(BadDataError):
-        seeds_interval([[(hits(0.6), hits(0.4)), (hits(0.6, n=30), hits(0.4, n=30))]])

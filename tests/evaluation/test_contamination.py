@@ -1,4 +1,4 @@
-"""Overlap by hand, and against sets of plain Python."""
+"""Overlap by hand, and against Python sets."""
 
 from itertools import chain
 
@@ -12,7 +12,7 @@ EIGHT = "one two three four five six seven eight"
 SENTENCES = st.lists(st.sampled_from("abc"), max_size=14).map(" ".join)
 
 
-def test_a_text_is_met_as_a_sentence_or_as_a_whole_document_whatever_its_case_and_stops():
+def test_texts_match_sentences_and_documents_by_words():
     corpus = [["A cat sat.", "It slept!"], ["Dogs bark."]]
     texts = ["a CAT sat", "a cat sat it slept", "dogs", "", "...", "Dogs bark", "dogs bark!"]
     found = overlaps(corpus, {"task": texts})["task"]
@@ -20,7 +20,7 @@ def test_a_text_is_met_as_a_sentence_or_as_a_whole_document_whatever_its_case_an
     assert found == Overlap(texts=4, exact=3 / 4, runs=None)
 
 
-def test_a_run_is_met_across_sentences_but_not_across_documents():
+def test_runs_match_across_sentences_of_one_document():
     first, second = EIGHT.split(" ")[:4], EIGHT.split(" ")[4:]
     halves = [" ".join(first), " ".join(second)]
     texts = {"task": [EIGHT, f"{EIGHT} nine"]}
@@ -44,7 +44,7 @@ def test_every_set_has_its_own_shares():
     corpus=st.lists(st.lists(SENTENCES, max_size=3), max_size=4),
     texts=st.lists(SENTENCES, max_size=5),
 )
-def test_shares_are_those_of_plain_sets(corpus: list[list[str]], texts: list[str]):
+def test_shares_equal_those_of_python_sets(corpus: list[list[str]], texts: list[str]):
     documents = [tuple(chain(*(one.split() for one in sentences))) for sentences in corpus]
     known = {*documents, *(tuple(one.split()) for sentences in corpus for one in sentences)}
     known_runs = {run for document in documents for run in runs_of(document)}

@@ -1,4 +1,4 @@
-"""Diagnoses of vectors whose numbers are known, of pairs, and of the halves of documents."""
+"""Diagnoses of vectors with known values, of pairs, and of halves of documents."""
 
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from sentemb_core.evaluation.sts import StsPairs
 from tests import tiny
 
 
-def test_a_cross_has_the_numbers_worked_out_by_hand():
+def test_cross_has_its_hand_values():
     """Four directions at right angles, in pairs of opposites: six pairs, four at 90, two at 180.
 
     Uniformity log((4 e^-4 + 2 e^-8) / 6); mean cosine -2 / 6; singular values alike, so rank 2.
@@ -39,7 +39,7 @@ def test_a_cross_has_the_numbers_worked_out_by_hand():
     assert (found.texts, found.positives) == (4, 2)
 
 
-def test_every_measure_of_a_diagnosis_is_in_the_table():
+def test_tables_have_every_measure():
     assert {*MEASURES, "texts", "positives", "held_out"} == set(Diagnosis.model_fields)
 
 
@@ -51,7 +51,7 @@ def test_zero_vectors_are_left_out():
         diagnosis(rows[[2, 2]], rows[[2]], rows[[2]])
 
 
-def test_pairs_from_a_score_of_four_are_positives():
+def test_pairs_with_score_4_are_positives():
     pairs = StsPairs(["w4", "w5", "w6"], ["w4", "w7", "w8"], np.array([5, 3.9, 4]), [""] * 3)
     encoder = tiny.static()
     found = pairs_diagnosis(encoder, pairs)
@@ -69,7 +69,7 @@ def write(folder: Path, documents: list[list[str]], title: str | None = None) ->
     return folder
 
 
-def test_the_halves_of_a_document_are_positives_the_longer_one_first(tmp_path: Path):
+def test_halves_of_a_document_are_positives(tmp_path: Path):
     encoder = tiny.static()
     found = halves_diagnosis(encoder, write(tmp_path, [["w4", "w5", "w6"], ["w7"], ["w8", "w8"]]))
     rows = embed_texts(encoder, ["w4", "w5", "w6"])
@@ -79,9 +79,7 @@ def test_the_halves_of_a_document_are_positives_the_longer_one_first(tmp_path: P
     assert found.alignment == pytest.approx(float((distance**2).sum()) / 2, rel=1e-5)
 
 
-def test_long_documents_are_cut_and_many_are_sampled_by_their_ids(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_documents_are_cut_and_sampled_by_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(label_free, "DOCUMENTS", 5)
     monkeypatch.setattr(label_free, "LONGEST", 3)
     documents = [[f"{row} {k}" for k in range(6)] for row in range(20)]
@@ -96,7 +94,7 @@ def test_long_documents_are_cut_and_many_are_sampled_by_their_ids(
     ("documents", "title", "drawn", "held_out"),
     [(30, None, 6, True), (29, None, 29, False), (30, "T", 6, False)],
 )
-def test_halves_are_of_documents_that_a_run_holds_out_if_they_are_enough(
+def test_held_out_documents_are_used_if_enough(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     documents: int,
@@ -104,25 +102,25 @@ def test_halves_are_of_documents_that_a_run_holds_out_if_they_are_enough(
     drawn: int,
     held_out: bool,
 ):
-    """A fifth is held out; where titles judge, nothing is."""
+    """A fifth is held out; with titles, nothing is."""
     monkeypatch.setattr(label_free, "ENOUGH", 6)
     texts = [[f"{row} a", f"{row} b"] for row in range(documents)]
-    found, told = drawn_documents(write(tmp_path, texts, title))
-    assert (len(found), told) == (drawn, held_out)
+    sample, kept = drawn_documents(write(tmp_path, texts, title))
+    assert (len(sample), kept) == (drawn, held_out)
     if not held_out:
         return
     write_validation_pool(tmp_path / "documents.parquet", ValidationConfig(), tmp_path)
     rows = ValidationPool.open(tmp_path).held_out_documents
-    assert sorted(found) == sorted(texts[row] for row in rows)
+    assert sorted(sample) == sorted(texts[row] for row in rows)
     assert halves_diagnosis(tiny.static(), tmp_path).held_out
 
 
-def test_documents_of_one_sentence_have_no_halves(tmp_path: Path):
+def test_documents_of_one_sentence_are_refused(tmp_path: Path):
     with pytest.raises(EmptyPairsError):
         halves_diagnosis(tiny.static(), write(tmp_path, [["w4"], ["w5"]]))
 
 
-def test_agreement_is_the_rank_correlation_over_encoders():
+def test_agreement_is_a_rank_correlation():
     assert agreement([0.1, 0.5, 0.3], [10.0, 30.0, 20.0]) == pytest.approx(1)
     assert agreement([0.1, 0.5, 0.3], [3.0, 1.0, 2.0]) == pytest.approx(-1)
     assert agreement([1.0] * 3, [1.0, 2.0, 3.0]) == 0

@@ -1,4 +1,4 @@
-"""Whether masked tokens of unseen texts are told better than by their shares."""
+"""Masked-language losses of held-out texts against unigram frequencies."""
 
 import math
 
@@ -20,7 +20,7 @@ WORDS = tiny.VOCABULARY + 1
 
 
 def texts(count: int = 60, length: int = 10) -> tiny.TinyCorpus:
-    """One word again and again: whoever learnt it knows every mask."""
+    """One repeated word, which predicts every mask."""
     sentences = [np.full(length, 7, dtype=np.int64)] * count
     return tiny.TinyCorpus(sentences, np.arange(count + 1), np.zeros(count, dtype=bool))
 
@@ -38,26 +38,26 @@ def counts(**words: int) -> np.ndarray:
     return found
 
 
-def test_the_unigram_loss_is_that_of_the_shares_each_counted_once_more():
+def test_unigram_loss_has_add_one_smoothing():
     tokens = np.array([4, 4, 5])
     shares = [(3 + 1) / (4 + WORDS), (3 + 1) / (4 + WORDS), (1 + 1) / (4 + WORDS)]
     expected = -sum(map(math.log, shares)) / 3
     assert unigram_loss(counts(w4=3, w5=1), tokens) == pytest.approx(expected)
 
 
-def test_special_tokens_which_no_mask_asks_for_take_no_share():
-    """Two in each sentence are a tenth of a corpus: the bar was too high by as much."""
+def test_special_tokens_have_no_share():
+    """Two special tokens a sentence would make the unigram loss a tenth too high."""
     encoder = tiny.bert()
     special = encoder.pad_id
     plain, framed = counts(w7=50, w8=50), counts(w7=50, w8=50)
     framed[special] = 900
-    told = [
+    losses = [
         masked_language(encoder, head_of(encoder), SHAPE, texts(), one) for one in (plain, framed)
     ]
-    assert told[0].unigram == told[1].unigram
+    assert losses[0].unigram == losses[1].unigram
 
 
-def test_a_network_that_learnt_nothing_is_about_as_good_as_a_guess():
+def test_untrained_network_guesses():
     encoder = tiny.bert()
     found = masked_language(encoder, head_of(encoder), SHAPE, texts(), counts(w7=10_000))
     assert found.late == pytest.approx(math.log(WORDS), abs=0.6)
@@ -66,7 +66,7 @@ def test_a_network_that_learnt_nothing_is_about_as_good_as_a_guess():
     assert found.tokens == pytest.approx(0.15 * 10 * 60, rel=0.4)
 
 
-def test_a_head_that_always_says_the_word_beats_every_share():
+def test_head_with_the_right_bias_beats_unigram():
     encoder = tiny.bert()
     head = head_of(encoder)
     head["language.bias"] = torch.zeros(WORDS)
@@ -75,7 +75,7 @@ def test_a_head_that_always_says_the_word_beats_every_share():
     assert max(found.late, found.condensed) < 0.01 < found.unigram
 
 
-def test_every_time_the_same_tokens_are_masked():
+def test_masks_are_the_same_every_time():
     encoder = tiny.bert()
     once, again = (
         masked_language(encoder, head_of(encoder), SHAPE, texts(), counts()) for _ in range(2)
@@ -83,18 +83,18 @@ def test_every_time_the_same_tokens_are_masked():
     assert once == again
 
 
-def test_the_head_reads_the_layer_that_it_learnt_on():
-    """A head of layer 0 tells otherwise from layer 1; the encoder's last layer is what it is."""
+def test_head_reads_its_own_layer():
+    """Only the head's loss depends on its layer."""
     encoder = tiny.bert()
-    told = [
+    losses = [
         masked_language(encoder, head_of(encoder), shape, texts(), counts())
         for shape in (HeadShape(2, 0), HeadShape(2, 1))
     ]
-    assert told[0].condensed != told[1].condensed
-    assert told[0].late == told[1].late
+    assert losses[0].condensed != losses[1].condensed
+    assert losses[0].late == losses[1].late
 
 
-def test_texts_without_a_masked_token_are_refused():
+def test_no_masked_token_is_refused():
     encoder = tiny.bert()
     with pytest.raises(BadDataError):
         masked_language(encoder, head_of(encoder), SHAPE, texts(1, length=1), counts())
@@ -107,7 +107,7 @@ def test_a_head_of_another_encoder_is_refused():
         masked_language(encoder, head, SHAPE, texts(), counts())
 
 
-def test_masks_are_told_where_the_encoder_is():
+def test_loss_is_the_same_on_another_device():
     head = head_of(tiny.bert())
     here = masked_language(tiny.bert(), head, SHAPE, texts(), counts())
     with SecondDevice():

@@ -61,7 +61,7 @@ def ranked(scores: np.ndarray, relevant: list[list[int]], ids: np.ndarray | None
 
 @settings(deadline=None, max_examples=150)
 @given(run=runs(), k=st.integers(1, 14))
-def test_counted_ranks_give_what_trec_eval_gives_over_a_sorted_list(
+def test_metrics_equal_their_definition_over_a_sorted_list(
     run: tuple[np.ndarray, list[list[int]]], k: int
 ):
     scores, relevant = run
@@ -76,9 +76,7 @@ def test_counted_ranks_give_what_trec_eval_gives_over_a_sorted_list(
 
 @settings(deadline=None, max_examples=60)
 @given(run=runs(), k=st.integers(1, 14))
-def test_recall_grows_with_depth_and_capping_never_lowers_it(
-    run: tuple[np.ndarray, list[list[int]]], k: int
-):
+def test_recall_grows_with_k_and_with_capping(run: tuple[np.ndarray, list[list[int]]], k: int):
     found = ranked(*run)
     assert (metrics.recall(found, k + 1) >= metrics.recall(found, k)).all()
     assert (metrics.capped_recall(found, k) >= metrics.recall(found, k)).all()
@@ -86,9 +84,7 @@ def test_recall_grows_with_depth_and_capping_never_lowers_it(
 
 @settings(deadline=None, max_examples=60)
 @given(run=runs(), seed=st.integers(0, 2**32 - 1))
-def test_the_order_of_the_candidates_does_not_matter_if_they_keep_their_ids(
-    run: tuple[np.ndarray, list[list[int]]], seed: int
-):
+def test_order_of_candidates_does_not_matter(run: tuple[np.ndarray, list[list[int]]], seed: int):
     scores, relevant = run
     order = np.random.default_rng(seed).permutation(scores.shape[1])
     place = np.argsort(order)
@@ -98,13 +94,13 @@ def test_the_order_of_the_candidates_does_not_matter_if_they_keep_their_ids(
 
 @settings(deadline=None, max_examples=60)
 @given(run=runs())
-def test_only_the_order_of_scores_matters(run: tuple[np.ndarray, list[list[int]]]):
+def test_monotone_scores_keep_the_ranks(run: tuple[np.ndarray, list[list[int]]]):
     scores, relevant = run
     bent = np.exp(scores) * 3 - 7
     assert ranked(bent, relevant).rank.tolist() == ranked(scores, relevant).rank.tolist()
 
 
-def test_the_example_of_erratum_e30_comes_out():
+def test_erratum_e30_has_its_hand_values():
     """Hits r = [3, 10, 2] among the first 10, of g = [5, 20, 2] relevant (erratum E30)."""
     found = ranks([1, 2, 3, 11, 12], [*range(1, 11), *range(11, 21)], [4, 9])
     assert metrics.recall(found, 10).mean() == pytest.approx(0.7)
@@ -112,7 +108,7 @@ def test_the_example_of_erratum_e30_comes_out():
     assert metrics.capped_recall(found, 10).mean() == pytest.approx(0.8667, abs=5e-5)
 
 
-def test_the_hand_values_of_mteb_come_out():
+def test_mteb_hand_values():
     """Its RetrievalEvaluator test: two queries, {0, 1} and {1} relevant, both ranked perfectly."""
     found = ranks([1, 2], [1])
     for k, recall, precision, average in ((1, 0.75, 1, 0.75), (2, 1, 0.75, 1), (3, 1, 0.5, 1)):
@@ -122,8 +118,8 @@ def test_the_hand_values_of_mteb_come_out():
         assert metrics.ndcg(found, k).mean() == 1
 
 
-def test_an_encoder_that_scores_everything_alike_gets_chance_and_not_one():
-    """A stable sort gave it MRR@10 = 1.0 where the relevant items were listed first (mteb 5092)."""
+def test_constant_scores_give_chance():
+    """A stable sort would give MRR@10 = 1.0 if relevant items come first (mteb 5092)."""
     scores = np.zeros((1, 50))
     first = ranked(scores, [[0, 1, 2]])
     assert first.rank.tolist() == [48, 49, 50]

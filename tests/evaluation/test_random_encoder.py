@@ -9,39 +9,39 @@ from sentemb_core.evaluation.random_encoder import random_vectors, text_hashes
 from sentemb_core.evaluation.ranking import Relevant, ranks_of_relevant
 
 
-def test_equal_texts_get_equal_directions_wherever_they_stand():
+def test_equal_texts_have_equal_directions():
     hashes = text_hashes(["a", "b", "c", "a"])
     vectors = random_vectors(hashes, 16, seed=0)
     assert (vectors[0] == vectors[3]).all()
     assert (random_vectors(hashes[[2, 1]], 16, seed=0) == vectors[[2, 1]]).all()
 
 
-def test_directions_are_made_block_by_block(monkeypatch):
+def test_blocks_keep_the_directions(monkeypatch):
     whole = random_vectors(np.arange(10), 16, seed=0)
     monkeypatch.setattr(random_encoder, "BLOCK", 3)
     assert (random_vectors(np.arange(10), 16, seed=0) == whole).all()
 
 
-def test_another_seed_gives_other_directions():
+def test_directions_depend_on_the_seed():
     hashes = text_hashes(["a", "b"])
     ours, theirs = (random_vectors(hashes, 64, seed) for seed in (1, 2))
     assert np.abs((ours * theirs).sum(axis=1)).max() < 0.5
 
 
 @pytest.mark.parametrize("dim", [1, 7, 64])
-def test_directions_have_length_one_in_any_dimension(dim: int):
+def test_directions_have_length_one(dim: int):
     vectors = random_vectors(np.arange(-5, 5), dim, seed=3)
     assert vectors.shape == (10, dim)
     assert np.linalg.norm(vectors, axis=1) == pytest.approx(1, abs=1e-5)
 
 
-def test_directions_are_spread_evenly_even_for_neighbouring_hashes():
+def test_directions_of_consecutive_hashes_are_isotropic():
     shape = shape_of(random_vectors(np.arange(2_000), 64, seed=0), seed=0)
     assert shape.effective_rank > 62
     assert abs(shape.mean_cosine) < 0.002
 
 
-def test_a_random_encoder_finds_what_chance_finds():
+def test_random_directions_rank_as_chance():
     n = 1_500
     documents = random_vectors(np.arange(n), 32, seed=0)
     titles = random_vectors(np.arange(n, 2 * n), 32, seed=0)

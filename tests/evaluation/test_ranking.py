@@ -19,7 +19,7 @@ def one_each(items: list[int]) -> Relevant:
     return Relevant(np.arange(len(items)), np.array(items), np.arange(len(items) + 1))
 
 
-def test_ranks_do_not_depend_on_the_block_size(monkeypatch: pytest.MonkeyPatch):
+def test_blocks_keep_the_ranks(monkeypatch: pytest.MonkeyPatch):
     rng = np.random.default_rng(1)
     queries = rng.integers(-3, 4, (30, 4)).astype(np.float32)
     candidates = rng.integers(-3, 4, (20, 4)).astype(np.float32)
@@ -31,7 +31,7 @@ def test_ranks_do_not_depend_on_the_block_size(monkeypatch: pytest.MonkeyPatch):
     assert (np.diff(whole.rank.reshape(30, 2)) >= 0).all()
 
 
-def test_only_the_asking_queries_are_read():
+def test_only_the_queries_are_read():
     queries = np.eye(3, dtype=np.float32)
     queries[1] = np.nan
     wanted = Relevant(np.array([0, 2]), np.array([0, 0]), np.array([0, 1, 2]))
@@ -40,14 +40,14 @@ def test_only_the_asking_queries_are_read():
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_a_score_that_is_not_finite_is_refused_and_never_ranked(bad: float):
+def test_score_that_is_not_finite_is_refused(bad: float):
     candidates = np.eye(3, dtype=np.float32)
     candidates[2, 0] = bad
     with pytest.raises(BadEmbeddingError):
         ranks_of_relevant(np.ones((2, 3), np.float32), candidates, one_each([0, 1]), np.arange(3))
 
 
-def test_among_equal_scores_the_larger_id_goes_first():
+def test_equal_scores_rank_the_larger_id_first():
     same = np.ones((4, 2), np.float32)
     ids = np.array([2, 0, 3, 1])
     found = ranks_of_relevant(same, same, one_each([0, 1, 2, 3]), ids)
@@ -56,8 +56,8 @@ def test_among_equal_scores_the_larger_id_goes_first():
 
 @pytest.mark.parametrize("dim", [16, 32, 384])
 @pytest.mark.parametrize("count", [3, 17, 65])
-def test_equal_candidates_score_equally_wherever_they_stand(dim: int, count: int):
-    """A matrix product alone rounds its last columns otherwise."""
+def test_equal_candidates_score_equally(dim: int, count: int):
+    """A matrix product alone rounds its last columns differently."""
     rng = np.random.default_rng(0)
     candidates = np.tile(rng.standard_normal((count, dim)).astype(np.float32), (2, 1))
     queries = rng.standard_normal((5, dim)).astype(np.float32)
@@ -65,7 +65,7 @@ def test_equal_candidates_score_equally_wherever_they_stand(dim: int, count: int
     np.testing.assert_array_equal(scores[:, :count], scores[:, count:])
 
 
-def test_some_queries_rank_as_they_do_among_all_with_their_grades():
+def test_subset_of_queries_keeps_ranks_and_grades():
     rng = np.random.default_rng(0)
     table = rng.integers(0, 5, (8, 15)).astype(np.float64)
     sizes = rng.integers(1, 6, 8)
@@ -84,7 +84,7 @@ def test_some_queries_rank_as_they_do_among_all_with_their_grades():
         assert some.grade[ours].tolist() == every.grade[theirs].tolist()
 
 
-def test_what_is_hidden_from_a_query_is_behind_nobody_and_found_at_no_depth():
+def test_hidden_candidate_is_unranked():
     table = np.array([[3.0, 2, 1], [3, 2, 1]])
     scores = without(lambda rows: table[rows], {1: np.array([0])})
     wanted = Relevant(np.arange(2), np.array([0, 1, 0, 1]), np.array([0, 2, 4]))

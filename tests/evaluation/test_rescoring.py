@@ -1,4 +1,4 @@
-"""Rescoring and fusion: what alpha does at its ends, and that only validation chooses it."""
+"""Rescoring and fusion: the limits of alpha, and its choice on the validation split."""
 
 from functools import partial
 
@@ -40,7 +40,7 @@ DRAWN = given(seed=st.integers(0, 2**32 - 1), texts=st.integers(1, 30), depth=st
 
 @settings(deadline=None, max_examples=80)
 @DRAWN
-def test_with_alpha_zero_the_order_is_that_of_bm25(seed: int, texts: int, depth: int):
+def test_alpha_0_keeps_bm25s_order(seed: int, texts: int, depth: int):
     words, vectors = tables(seed, texts)
     scores = rescored(given_scores(words), given_scores(vectors), 0.0, depth)(np.arange(3))
     assert order(scores) == order(words)
@@ -49,7 +49,7 @@ def test_with_alpha_zero_the_order_is_that_of_bm25(seed: int, texts: int, depth:
 
 @settings(deadline=None, max_examples=80)
 @DRAWN
-def test_with_a_huge_alpha_the_vectors_order_what_bm25_found(seed: int, texts: int, depth: int):
+def test_large_alpha_orders_by_cosine(seed: int, texts: int, depth: int):
     words, vectors = tables(seed, texts)
     scores = rescored(given_scores(words), given_scores(vectors), 1e9, depth)(np.arange(3))
     for row, (first, cosines) in enumerate(zip(words, vectors, strict=True)):
@@ -59,7 +59,7 @@ def test_with_a_huge_alpha_the_vectors_order_what_bm25_found(seed: int, texts: i
         assert order(scores)[row] == sorted(found, key=lambda j: -cosines[j]) + left
 
 
-def test_in_between_the_score_of_what_was_found_is_the_sum():
+def test_scores_are_the_weighted_sum():
     words, vectors = np.array([[9.0, 4.0, 1.0, 0.0]]), np.array([[0.1, 0.9, 0.2, 1.0]], np.float32)
     scores = rescored(given_scores(words), given_scores(vectors), 10.0, 2)(np.arange(1))[0]
     assert scores[:2] == pytest.approx([10.0, 13.0])
@@ -68,7 +68,7 @@ def test_in_between_the_score_of_what_was_found_is_the_sum():
 
 @settings(deadline=None, max_examples=60)
 @given(seed=st.integers(0, 2**32 - 1), texts=st.integers(1, 30))
-def test_fused_ranks_are_counted_from_one_and_shared_by_equals(seed: int, texts: int):
+def test_fusion_equals_its_definition_with_ties(seed: int, texts: int):
     words, vectors = tables(seed, texts)
     scores = fused(given_scores(words), given_scores(vectors))(np.arange(3))
     for row in range(3):
@@ -84,8 +84,8 @@ def both_ways(table: np.ndarray) -> Scorers:
     return Scorers(given_scores(table), given_scores(table.T))
 
 
-def test_the_sweep_asks_the_validation_split_alone_and_the_smallest_best_alpha_wins():
-    """Words know the test half, vectors the validation half: only alpha > 0 helps validation."""
+def test_validation_split_chooses_the_smallest_best_alpha():
+    """BM25 is right on the test half and vectors on the validation half."""
     n = 20
     halves = np.arange(n) < n // 2
     known = np.eye(n) * 5 + np.roll(np.eye(n), 1, axis=1) + 1.0
@@ -110,7 +110,7 @@ def fused_both_ways(words: Scorers, vectors: Scorers) -> Scorers:
 @pytest.mark.parametrize(
     "together", [fused_both_ways, partial(rescored_scorers, alpha=3.0)], ids=["fused", "rescored"]
 )
-def test_a_system_put_together_with_itself_keeps_every_rank_in_both_directions(together):
+def test_system_with_itself_keeps_all_ranks(together):
     scorers = both_ways(np.random.default_rng(0).normal(size=(12, 12)))
     one_to_one = benchmark(list(range(12)), ["test"] * 12)
     alone = rank_pool(one_to_one, scorers, "test").scores()

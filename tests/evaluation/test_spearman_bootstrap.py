@@ -21,9 +21,7 @@ def _few_resamples(monkeypatch: pytest.MonkeyPatch):
     values=st.lists(st.integers(0, 4), min_size=1, max_size=12),
     counts=st.lists(st.integers(0, 3), min_size=12, max_size=12),
 )
-def test_ranks_of_counted_values_are_those_of_the_values_written_out(
-    values: list[int], counts: list[int]
-):
+def test_ranks_of_counted_values_equal_scipy(values: list[int], counts: list[int]):
     n = len(values)
     drawn = np.array(counts[:n])
     drawn[0] += n - drawn.sum()  # a resample has as many pairs as the set
@@ -44,7 +42,7 @@ def sample(n: int, noise: float) -> tuple[np.ndarray, np.ndarray]:
     return (gold + noise * rng.normal(size=n)).round(1), gold
 
 
-def test_the_distribution_is_that_of_resampling_with_scipy():
+def test_distribution_equals_resampling_with_scipy():
     values, gold = sample(200, 2.0)
     rng = np.random.default_rng(1)
     places = rng.integers(200, size=(400, 200))
@@ -54,21 +52,21 @@ def test_the_distribution_is_that_of_resampling_with_scipy():
     assert np.quantile(fast, levels) == pytest.approx(np.quantile(slow, levels), abs=0.025)
 
 
-def test_a_blocked_draw_is_the_same_draw_as_a_whole_one(monkeypatch: pytest.MonkeyPatch):
+def test_blocks_keep_the_draws(monkeypatch: pytest.MonkeyPatch):
     values, gold = sample(50, 1.0)
     whole = resampled_spearman(values[:, None], gold, seed=3)
     monkeypatch.setattr(bootstrap, "COUNTED", 50 * 7)
     assert np.array_equal(resampled_spearman(values[:, None], gold, seed=3), whole)
 
 
-def test_columns_see_the_same_resamples_so_that_equal_ones_never_differ():
+def test_columns_share_their_resamples():
     values, gold = sample(60, 1.0)
     found = resampled_spearman(np.stack([values, 3 * values + 1], axis=1), gold, seed=0)
     assert np.array_equal(found[:, 0], found[:, 1])
     assert found.std() > 0
 
 
-def test_the_interval_covers_the_truth_as_often_as_it_says():
+def test_interval_has_its_nominal_coverage():
     """Spearman's of two normals with correlation r is 6 / pi * asin(r / 2)."""
     truth = 6 / np.pi * np.arcsin(0.6 / 2)
     covered = 0
@@ -81,7 +79,7 @@ def test_the_interval_covers_the_truth_as_often_as_it_says():
     assert 88 <= covered <= 100
 
 
-def test_what_does_not_vary_correlates_with_nothing_in_any_resample():
+def test_constant_values_have_correlation_0():
     assert not resampled_spearman(np.ones((9, 1)), np.arange(9.0), seed=0).any()
 
 

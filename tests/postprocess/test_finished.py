@@ -1,4 +1,4 @@
-"""A post-processed encoder gives the mapped vectors, also where others load it."""
+"""An encoder with a map gives the mapped vectors, also in sentence-transformers."""
 
 from pathlib import Path
 
@@ -36,7 +36,7 @@ def peer_vectors(encoder: Encoder, folder: Path) -> np.ndarray:
 
 @pytest.mark.parametrize("keep", [None, 6])
 @pytest.mark.parametrize("name", ["static", "transformer"])
-def test_a_whitened_encoder_has_covariance_one_here_and_elsewhere(name, keep, tmp_path: Path):
+def test_whitened_encoder_has_covariance_1_in_both_libraries(name, keep, tmp_path: Path):
     encoder = start(name, similarity="dot")
     white = whitened(encoder, pooled(encoder), keep)
     ours = embed_texts(white, TEXTS)
@@ -49,7 +49,7 @@ def test_a_whitened_encoder_has_covariance_one_here_and_elsewhere(name, keep, tm
 
 
 @pytest.mark.parametrize("name", ["static", "transformer"])
-def test_a_soft_whitening_leaves_each_deviation_its_square_root(name: str):
+def test_soft_whitening_leaves_square_roots(name: str):
     encoder = start(name, similarity="dot")
     white, soft = (
         embed_texts(behind_map(encoder, pooled(encoder), kind), TEXTS)
@@ -59,7 +59,7 @@ def test_a_soft_whitening_leaves_each_deviation_its_square_root(name: str):
     np.testing.assert_allclose(soft, white * variances[: white.shape[1]] ** 0.25, atol=2e-3)
 
 
-def test_a_static_table_is_whitened_in_its_rows_and_a_transformer_by_a_layer():
+def test_whitening_changes_table_rows_or_adds_a_layer():
     static, transformer = start("static"), start("transformer")
     white = whitened(static, pooled(static), 5)
     assert (white.layers, white.backbone.embedding.weight.shape[1]) == (None, 5)
@@ -69,7 +69,7 @@ def test_a_static_table_is_whitened_in_its_rows_and_a_transformer_by_a_layer():
 
 
 @pytest.mark.parametrize("name", ["static", "transformer"])
-def test_a_flowed_encoder_gives_the_latent_vectors_here_and_elsewhere(name, tmp_path: Path):
+def test_flowed_encoder_gives_latent_vectors_in_both_libraries(name, tmp_path: Path):
     encoder = start(name, similarity="dot")
     flow = fitted_flow(pooled(encoder), seed=1)
     flowing = flowed(encoder, pooled(encoder), seed=1)
@@ -80,7 +80,7 @@ def test_a_flowed_encoder_gives_the_latent_vectors_here_and_elsewhere(name, tmp_
 
 
 @pytest.mark.parametrize("finish", [whitened, lambda e, v: flowed(e, v, seed=0)])
-def test_cosine_vectors_have_length_one_and_what_it_was_made_of_stays(finish):
+def test_map_keeps_length_1_and_the_original_encoder(finish):
     encoder = start("transformer")
     before = embed_texts(encoder, TEXTS)
     vectors = embed_texts(finish(encoder, pooled(encoder)), TEXTS)
@@ -90,7 +90,7 @@ def test_cosine_vectors_have_length_one_and_what_it_was_made_of_stays(finish):
 
 
 @pytest.mark.parametrize("name", ["static", "transformer"])
-def test_maps_follow_one_another(name: str):
+def test_maps_can_be_chained(name: str):
     encoder = start(name, similarity="dot")
     flowing = flowed(encoder, pooled(encoder), seed=1)
     white = whitened(flowing, pooled(flowing), 4)
@@ -109,7 +109,7 @@ KNOWN = ["tax forms", "claim", "mail mail tax", "forms file", "claim tax", "date
 
 
 @pytest.mark.parametrize("finish", [whitened, lambda e, v: flowed(e, v, seed=0)])
-def test_unknown_words_move_no_vector_of_a_finished_table(finish, of_words, tmp_path: Path):
+def test_unknown_words_change_no_vector(finish, of_words, tmp_path: Path):
     encoder, beside = of_words, [f"the {text.replace(' ', ' of ')} unheard" for text in KNOWN]
     found = finish(encoder, pooled_vectors(encoder, encoder.tokenise([*KNOWN, *beside])))
     np.testing.assert_allclose(embed_texts(found, beside), embed_texts(found, KNOWN), atol=1e-6)
@@ -121,13 +121,13 @@ def test_unknown_words_move_no_vector_of_a_finished_table(finish, of_words, tmp_
     )
 
 
-def test_a_text_without_a_known_word_stays_zero_behind_a_whitening(of_words):
+def test_text_without_a_known_word_stays_zero(of_words):
     white = whitened(of_words, pooled_vectors(of_words, of_words.tokenise(KNOWN)))
     vectors = embed_texts(white, [*KNOWN, "unheard of"])
     assert (vectors @ vectors.T)[-1].tolist() == [0] * 7
 
 
-def test_a_word_with_a_zero_among_its_coordinates_is_a_known_one(of_words, monkeypatch):
+def test_word_with_a_zero_coordinate_is_known(of_words, monkeypatch):
     monkeypatch.setattr(finished, "BLOCK", 3)  # fewer than the rows of the table
     table = of_words.backbone.embedding.weight.detach().numpy()
     table[table.any(axis=1).nonzero()[0][::2], 1] = 0
@@ -138,18 +138,18 @@ def test_a_word_with_a_zero_among_its_coordinates_is_a_known_one(of_words, monke
     np.testing.assert_allclose(found, expected, atol=1e-4)
 
 
-def test_a_map_is_fitted_as_asked():
-    encoder, told = start("static", similarity="dot"), list[int]()
+def test_behind_map_uses_kind_keep_and_seed():
+    encoder, processed = start("static", similarity="dot"), list[int]()
     vectors = pooled(encoder)
     for kind in ("whitening", "soft_whitening"):
         assert behind_map(encoder, vectors, kind, keep=5).dim == 5
-    flowing = behind_map(encoder, vectors, "flow", seed=3, progress=told.append)
+    flowing = behind_map(encoder, vectors, "flow", seed=3, progress=processed.append)
     expected = flowed(encoder, vectors, seed=3)
     np.testing.assert_array_equal(embed_texts(flowing, TEXTS), embed_texts(expected, TEXTS))
-    assert told[-1] == len(vectors)
+    assert processed[-1] == len(vectors)
 
 
-def test_what_cannot_be_kept_is_refused():
+def test_keep_above_the_dimension_is_refused():
     encoder = start("transformer")
     with pytest.raises(UsageError):
         whitened(encoder, pooled(encoder), 17)

@@ -1,4 +1,4 @@
-"""The flow can be run back, counts volumes rightly, learns, and is a stack of dense layers."""
+"""The normalizing flow: inverse, log-determinant, training, and its dense layers."""
 
 import math
 
@@ -38,7 +38,7 @@ SHAPES = {"dim": st.integers(8, 20), "levels": st.integers(1, 3), "depth": st.in
 
 @settings(deadline=None, max_examples=30)
 @given(seed=st.integers(0, 1000), **SHAPES)
-def test_what_goes_forward_comes_back(seed: int, dim: int, levels: int, depth: int):
+def test_inverse_undoes_the_flow(seed: int, dim: int, levels: int, depth: int):
     flow = disturbed(NormalizingFlow(dim, seed, levels=levels, depth=depth, width=4), seed)
     vectors = torch.randn(7, dim, dtype=torch.float64)
     torch.testing.assert_close(flow.inverse(flow(vectors)), vectors, rtol=1e-9, atol=1e-9)
@@ -47,7 +47,7 @@ def test_what_goes_forward_comes_back(seed: int, dim: int, levels: int, depth: i
 
 @settings(deadline=None, max_examples=20)
 @given(seed=st.integers(0, 1000), **SHAPES)
-def test_the_log_determinant_is_that_of_the_jacobian(seed: int, dim: int, levels: int, depth: int):
+def test_log_determinant_equals_the_jacobians(seed: int, dim: int, levels: int, depth: int):
     flow = disturbed(NormalizingFlow(dim, seed, levels=levels, depth=depth, width=4), seed)
     vector = torch.randn(dim, dtype=torch.float64)
     jacobian = torch.autograd.functional.jacobian(lambda u: flow(u[None])[0], vector)
@@ -55,7 +55,7 @@ def test_the_log_determinant_is_that_of_the_jacobian(seed: int, dim: int, levels
     torch.testing.assert_close(flow.log_determinant(), expected, rtol=1e-8, atol=1e-8)
 
 
-def test_an_additive_coupling_and_a_permutation_change_no_volume():
+def test_coupling_and_permutation_keep_the_volume():
     step = Step(6, 4).double()
     torch.nn.init.normal_(step.last.weight)
     vector = torch.randn(6, dtype=torch.float64)
@@ -63,14 +63,14 @@ def test_an_additive_coupling_and_a_permutation_change_no_volume():
     assert torch.linalg.slogdet(jacobian).logabsdet.abs() < 1e-12
 
 
-def test_before_training_the_likelihood_is_the_standard_normal_one():
+def test_initial_likelihood_is_standard_normal():
     flow = NormalizingFlow(12, seed=1).double()
     vectors = torch.randn(5, 12, dtype=torch.float64) * 3
     expected = vectors.square().sum(1) / 2 + 6 * math.log(2 * math.pi)
     torch.testing.assert_close(flow.negative_log_likelihood(vectors), expected, rtol=0, atol=1e-12)
 
 
-def test_normalised_first_the_likelihood_is_that_of_the_normal_with_these_deviations():
+def test_normalised_likelihood_is_the_fitted_normals():
     data = torch.from_numpy(bent(2)).double()
     flow = NormalizingFlow(9, seed=0).double()
     flow.normalise_first(data)
@@ -81,7 +81,7 @@ def test_normalised_first_the_likelihood_is_that_of_the_normal_with_these_deviat
 
 @settings(deadline=None, max_examples=20)
 @given(seed=st.integers(0, 1000), dim=st.integers(8, 20), levels=st.integers(2, 3))
-def test_a_level_leaves_the_second_half_of_the_one_before_as_it_is(seed, dim, levels):
+def test_level_keeps_the_second_half_of_the_level_before(seed, dim, levels):
     less, more = (
         disturbed(NormalizingFlow(dim, seed, levels=count, width=4), seed)
         for count in (levels - 1, levels)
@@ -92,7 +92,7 @@ def test_a_level_leaves_the_second_half_of_the_one_before_as_it_is(seed, dim, le
     assert not torch.allclose(more(vectors)[:, :done], less(vectors)[:, :done])
 
 
-def test_training_beats_the_best_normal_without_correlations_on_vectors_it_never_saw():
+def test_training_beats_a_diagonal_normal_on_held_out_vectors():
     train, held = torch.from_numpy(bent(0, n=1500)).split(1000)
     plain = NormalizingFlow(9, seed=0)
     plain.normalise_first(train)
@@ -101,14 +101,14 @@ def test_training_beats_the_best_normal_without_correlations_on_vectors_it_never
     assert after < before - 1
 
 
-def test_the_vectors_learnt_from_are_told_batch_by_batch():
-    told: list[int] = []
+def test_progress_counts_processed_vectors():
+    processed: list[int] = []
     vectors = np.random.default_rng(0).normal(size=(100, 8)).astype(np.float32)
-    fitted_flow(vectors, 0, epochs=2, batch_size=40, progress=told.append)
-    assert told == [40, 80, 100, 140, 180, 200]
+    fitted_flow(vectors, 0, epochs=2, batch_size=40, progress=processed.append)
+    assert processed == [40, 80, 100, 140, 180, 200]
 
 
-def test_every_pass_sees_each_vector_once_in_an_order_of_its_own(monkeypatch: pytest.MonkeyPatch):
+def test_every_epoch_has_its_own_order(monkeypatch: pytest.MonkeyPatch):
     seen: list[torch.Tensor] = []
     measured = NormalizingFlow.negative_log_likelihood
 
@@ -129,7 +129,7 @@ def test_every_pass_sees_each_vector_once_in_an_order_of_its_own(monkeypatch: py
     assert stored not in orders
 
 
-def test_one_seed_gives_one_flow_and_another_seed_another():
+def test_flow_depends_on_the_seed_alone():
     found: list[NormalizingFlow] = []
     for seed in (4, 4, 5):
         torch.rand(1)  # whatever was drawn before
@@ -142,7 +142,7 @@ def test_one_seed_gives_one_flow_and_another_seed_another():
     assert not all(map(torch.equal, one.state_dict().values(), other.state_dict().values()))
 
 
-def test_the_global_generator_is_left_alone():
+def test_global_generator_is_unchanged():
     torch.manual_seed(0)
     expected = torch.rand(1)
     torch.manual_seed(0)
@@ -152,13 +152,13 @@ def test_the_global_generator_is_left_alone():
 
 @settings(deadline=None, max_examples=20)
 @given(seed=st.integers(0, 1000), **SHAPES)
-def test_as_layers_the_map_is_the_same(seed: int, dim: int, levels: int, depth: int):
+def test_layers_equal_the_flow(seed: int, dim: int, levels: int, depth: int):
     flow = disturbed(NormalizingFlow(dim, seed, levels=levels, depth=depth, width=4), seed)
     vectors = torch.randn(7, dim, dtype=torch.float64)
     torch.testing.assert_close(flow.layers()(vectors), flow(vectors), rtol=1e-9, atol=1e-9)
 
 
-def test_a_coordinate_that_shows_only_rounding_is_not_blown_up():
+def test_rounding_is_not_enlarged():
     vectors = bent(0)
     vectors[:, 2] = 0.25 + np.random.default_rng(0).normal(size=len(vectors)) * 1e-8
     flow = NormalizingFlow(9, seed=0)
@@ -168,7 +168,7 @@ def test_a_coordinate_that_shows_only_rounding_is_not_blown_up():
     torch.testing.assert_close(deviations[1:], torch.ones(8), rtol=1e-4, atol=0)
 
 
-def test_what_no_flow_can_fit_is_refused():
+def test_unfit_vectors_are_refused():
     with pytest.raises(UsageError):
         NormalizingFlow(7, seed=0)
     for vectors in (np.ones((9, 8), np.float32), np.full((9, 8), np.nan, np.float32)):
@@ -178,7 +178,7 @@ def test_what_no_flow_can_fit_is_refused():
         fitted_flow(bent(0), seed=0, learning_rate=1e6, epochs=3)
 
 
-def test_a_flow_is_learnt_on_one_thread_whatever_the_process_has(monkeypatch: pytest.MonkeyPatch):
+def test_flow_trains_on_one_thread(monkeypatch: pytest.MonkeyPatch):
     """Sums are added up in another order on another number of threads."""
     seen: set[int] = set()
     measured = NormalizingFlow.negative_log_likelihood

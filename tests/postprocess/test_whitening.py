@@ -22,7 +22,7 @@ def drawn(seed: int, n: int, dim: int) -> np.ndarray:
 
 @settings(deadline=None, max_examples=40)
 @given(seed=st.integers(0, 2**32 - 1), dim=st.integers(1, 12), data=st.data())
-def test_the_covariance_of_whitened_vectors_is_one_and_their_mean_zero(seed, dim, data):
+def test_whitened_vectors_have_covariance_1_and_mean_0(seed, dim, data):
     keep = data.draw(st.integers(1, dim))
     vectors = drawn(seed, 40 + 10 * dim, dim)
     white = fitted_whitening(vectors, keep).transformed(vectors)
@@ -32,7 +32,7 @@ def test_the_covariance_of_whitened_vectors_is_one_and_their_mean_zero(seed, dim
     np.testing.assert_allclose(white.mean(axis=0), 0, atol=1e-8)
 
 
-def test_at_the_width_of_minilm_the_covariance_is_one_to_ten_digits():
+def test_covariance_has_ten_digits_at_minilms_width():
     vectors = np.random.default_rng(0).normal(size=(2000, 384)).astype(np.float32)
     for keep in (None, 256):
         white = fitted_whitening(vectors, keep).transformed(vectors)
@@ -40,7 +40,7 @@ def test_at_the_width_of_minilm_the_covariance_is_one_to_ten_digits():
         assert error < 1e-10
 
 
-def test_four_points_of_a_plane_come_out_as_worked_out_by_hand():
+def test_four_points_have_their_hand_values():
     """Variances 8/3 and 2/3 without covariance: the second axis goes first."""
     points = np.array([[1, 0], [-1, 0], [0, 2], [0, -2]], np.float32) + np.float32(7)
     white = fitted_whitening(points).transformed(points)
@@ -52,7 +52,7 @@ def test_four_points_of_a_plane_come_out_as_worked_out_by_hand():
 @given(
     seed=st.integers(0, 2**32 - 1), dim=st.integers(1, 12), power=st.floats(0, 1, exclude_max=True)
 )
-def test_a_power_leaves_each_direction_what_it_does_not_take(seed: int, dim: int, power: float):
+def test_power_leaves_the_rest_of_the_variance(seed: int, dim: int, power: float):
     """Variances lambda^(1 - power) on the axes, in the order of the whole whitening's."""
     vectors = drawn(seed, 40 + 10 * dim, dim)
     soft = fitted_whitening(vectors, power=power).transformed(vectors)
@@ -63,7 +63,7 @@ def test_a_power_leaves_each_direction_what_it_does_not_take(seed: int, dim: int
 
 @settings(deadline=None, max_examples=30)
 @given(seed=st.integers(0, 2**32 - 1), shift=st.floats(-20, 20))
-def test_a_constant_added_to_all_vectors_changes_no_cosine(seed: int, shift: float):
+def test_shift_changes_no_cosine(seed: int, shift: float):
     vectors = drawn(seed, 80, 6).astype(np.float64)
     near = fitted_whitening(vectors).transformed(vectors)
     far = fitted_whitening(vectors + shift).transformed(vectors + shift)
@@ -74,7 +74,7 @@ def unit(vectors: np.ndarray) -> np.ndarray:
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
-def test_the_first_kept_dimensions_are_those_of_the_whole_map():
+def test_kept_dimensions_are_the_first_of_the_full_map():
     vectors = drawn(1, 100, 8)
     whole, part = fitted_whitening(vectors), fitted_whitening(vectors, 3)
     np.testing.assert_array_equal(part.weights, whole.weights[:, :3])
@@ -82,20 +82,20 @@ def test_the_first_kept_dimensions_are_those_of_the_whole_map():
 
 @settings(deadline=None, max_examples=20)
 @given(seed=st.integers(0, 2**32 - 1), dim=st.integers(1, 12))
-def test_an_axis_points_to_where_its_largest_coordinate_is_positive(seed: int, dim: int):
+def test_largest_coordinate_of_an_axis_is_positive(seed: int, dim: int):
     """An eigenvector has two signs: which of them comes is the library's whim."""
     weights = fitted_whitening(drawn(seed, 40 + 10 * dim, dim)).weights
     assert (weights.max(axis=0) == np.abs(weights).max(axis=0)).all()
 
 
-def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch):
+def test_blocks_keep_the_whitening(monkeypatch: pytest.MonkeyPatch):
     vectors = drawn(2, 100, 8)
     whole = fitted_whitening(vectors)
     monkeypatch.setattr(whitening, "BLOCK", 7)
     np.testing.assert_allclose(fitted_whitening(vectors).weights, whole.weights, rtol=1e-6)
 
 
-def test_no_bit_of_a_whitening_hangs_on_the_number_of_threads():
+def test_whitening_is_the_same_for_any_number_of_threads():
     """Neither numpy's, which threadpoolctl sets, nor torch's; narrow ones are not shared out."""
     vectors = np.random.default_rng(0).normal(size=(2000, 384)).astype(np.float32)
     found: set[bytes] = set()
@@ -107,7 +107,7 @@ def test_no_bit_of_a_whitening_hangs_on_the_number_of_threads():
     assert len(found) == 1
 
 
-def test_too_few_vectors_and_what_does_not_vary_are_refused():
+def test_too_few_and_constant_vectors_are_refused():
     with pytest.raises(BadEmbeddingError):
         fitted_whitening(drawn(0, 5, 8), 8)
     assert fitted_whitening(drawn(0, 5, 8), 4).weights.shape == (8, 4)
@@ -122,7 +122,7 @@ def test_too_few_vectors_and_what_does_not_vary_are_refused():
             fitted_whitening(drawn(0, 99, 8), keep)
 
 
-def test_without_a_wish_all_directions_stay_in_which_the_vectors_vary():
+def test_default_keeps_all_varying_directions():
     vectors = drawn(3, 100, 6)
     vectors[:, 4] = 0.5 + vectors[:, 1] * 1e-8  # nothing but rounding
     white = fitted_whitening(vectors)
@@ -130,7 +130,7 @@ def test_without_a_wish_all_directions_stay_in_which_the_vectors_vary():
     np.testing.assert_allclose(np.cov(white.transformed(vectors).T), np.eye(5), atol=1e-8)
 
 
-def test_a_direction_of_small_deviation_stays_if_it_is_no_rounding():
+def test_small_deviation_above_rounding_is_kept():
     vectors = np.random.default_rng(4).normal(size=(200, 3)).astype(np.float32)
     vectors[:, 2] *= 1e-4
     assert fitted_whitening(vectors).weights.shape == (3, 3)

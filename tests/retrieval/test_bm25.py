@@ -41,39 +41,39 @@ def oracle(query: str, texts: list[str], form: Form) -> list[float]:
 
 
 @pytest.mark.parametrize("form", FORMS[:3], ids=lambda form: f"{form.tf} {form.idf}")
-def test_the_scores_worked_out_by_hand_come_out(form: Form):
+def test_scores_have_their_hand_values(form: Form):
     scores = BM25(GOLDEN["texts"], form).scores([GOLDEN["query"]])
     assert scores[0] == pytest.approx(GOLDEN[f"{form.tf} {form.idf}"], abs=1e-6)
 
 
 @settings(deadline=None, max_examples=80)
 @given(texts=TEXTS, queries=TEXTS, form=st.sampled_from(FORMS))
-def test_scores_are_the_formula_term_by_term(texts: list[str], queries: list[str], form: Form):
+def test_scores_equal_the_formula(texts: list[str], queries: list[str], form: Form):
     scores = BM25(texts, form).scores(queries)
     expected = np.array([oracle(query, texts, form) for query in queries])
     assert scores == pytest.approx(expected, abs=1e-9)
 
 
-def test_to_the_letter_a_word_of_all_texts_counts_nothing_and_in_lucene_a_little():
+def test_word_of_all_texts_counts_0_in_the_thesis_form():
     texts = ["the end", "the tax forms"]
     assert BM25(texts, PRODUCT_THESIS).scores(["the"]).tolist() == [[0, 0]]
     assert (BM25(texts).scores(["the"]) > 0).all()
 
 
-def test_stop_words_count_neither_as_words_nor_as_length():
+def test_stop_words_do_not_count():
     texts = ["the end of the world", "tax forms", "of the to"]
     bare = ["end world", "tax forms", ""]
     found = BM25(texts, stop_words=ENGLISH).scores(["the end of tax", "The OF"])
     assert found.tolist() == BM25(bare).scores(["end tax", ""]).tolist()
 
 
-def test_a_word_said_a_hundred_times_counts_less_than_nine_times():
+def test_repeated_query_words_saturate():
     index = BM25(["the end", "tax forms"])
     once, often = index.scores(["the", "the " * 100])[:, 0]
     assert once < often < 9 * once
 
 
-def test_words_are_lowercased_runs_in_any_script_and_punctuation_is_nothing():
+def test_words_are_lowercased_in_any_script():
     index = BM25(["Überstunden, bitte!", "北京 2024"])
     assert (index.scores(["überstunden", "北京", "!?", "unknown"]) > 0).tolist() == [
         [True, False],
@@ -84,28 +84,28 @@ def test_words_are_lowercased_runs_in_any_script_and_punctuation_is_nothing():
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_texts_without_a_word_score_nothing(form: Form):
+def test_texts_without_a_word_score_0(form: Form):
     assert BM25(["...", ""], form).scores(["a", "..."]).tolist() == [[0, 0], [0, 0]]
 
 
-def test_ids_of_words_follow_their_first_appearance_so_that_sums_have_one_order():
+def test_vocabulary_follows_the_first_appearance():
     assert list(BM25(["b a", "c a"]).vocabulary) == ["", "b", "a", "c"]
 
 
-def test_rows_can_be_asked_for_one_by_one_and_again():
+def test_score_rows_equal_scores():
     index, queries = BM25(["a b", "b c", "c"]), ["a", "b c", "c c"]
     rows = index.score_rows(queries)
     assert rows(np.array([2, 0, 2])) == pytest.approx(index.scores(queries)[[2, 0, 2]])
 
 
-def test_the_index_is_quiet(capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture):
+def test_index_logs_nothing(capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture):
     with caplog.at_level(0):
         BM25(["a b", "c"]).scores(["a"])
     assert capfd.readouterr() == ("", "")
     assert caplog.records == []
 
 
-def test_bm25s_does_not_begin_jax(tmp_path: Path):
+def test_bm25s_does_not_start_jax(tmp_path: Path):
     """Where it is installed: on a GPU it would take most of the memory."""
     (tmp_path / "jax").mkdir()
     begun = tmp_path / "begun"

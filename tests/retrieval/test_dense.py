@@ -17,7 +17,7 @@ from sentemb_core.retrieval.dense import search
     k=st.integers(1, 45),
     values=st.integers(1, 4),
 )
-def test_search_is_a_full_sort_by_score_down_and_index_up(seed: int, n: int, k: int, values: int):
+def test_search_equals_a_full_sort(seed: int, n: int, k: int, values: int):
     rng = np.random.default_rng(seed)
     queries = rng.integers(-values, values + 1, (3, 2)).astype(np.float32)
     vectors = rng.integers(-values, values + 1, (n, 2)).astype(np.float32)  # many exact ties
@@ -31,7 +31,7 @@ def test_search_is_a_full_sort_by_score_down_and_index_up(seed: int, n: int, k: 
         assert value.tolist() == row[expected].tolist()
 
 
-def test_equal_vectors_come_in_their_order():
+def test_equal_vectors_keep_their_order():
     index, _ = search(np.ones((1, 4), np.float32), np.ones((20_000, 4), np.float32), 3)
     assert index.tolist() == [[0, 1, 2]]
 
@@ -42,7 +42,7 @@ def test_no_vectors_give_no_hits():
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_a_score_that_is_not_finite_is_refused_with_its_place(bad: float):
+def test_score_that_is_not_finite_is_refused(bad: float):
     vectors = np.ones((5, 2), np.float32)
     vectors[3] = bad
     with pytest.raises(BadEmbeddingError):
