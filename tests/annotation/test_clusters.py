@@ -57,16 +57,6 @@ def test_labels_equal_the_networkx_definition(corpus, top_k, mutual):
 
 
 @checked
-@given(corpora, st.integers(1, 3), st.booleans())
-def test_labels_count_from_zero_in_order_of_appearance(corpus, top_k, mutual):
-    vectors, offsets = tie_free(*corpus)
-    labels = labels_of(vectors, offsets, top_k, mutual=mutual)
-    for document in documents_of(offsets):
-        order = list(dict.fromkeys(labels[document].tolist()))
-        assert order == list(range(len(order)))
-
-
-@checked
 @given(corpora)
 def test_k1_leaves_no_singletons(corpus):
     vectors, offsets = tie_free(*corpus)

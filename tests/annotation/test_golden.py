@@ -51,10 +51,6 @@ def test_the_five_sentences_split_as_computed_by_hand(rule: str, top_k: int):
     assert pairs_of(labels) == expected["pairs"]
 
 
-def test_kept_edges_carry_their_weight():
-    np.testing.assert_allclose(edges_of(FIVE, 1).weight, [0.9, 0.8, 0.7], rtol=1e-6)
-
-
 def test_one_strong_similarity_moves_the_fifth_sentence():
     weights = FIVE.copy()
     weights[0, 4] = weights[4, 0] = 0.95

@@ -18,7 +18,6 @@ from sentemb_core.annotation import kmeans
 from sentemb_core.annotation.clusters import Clusters, churn, write_clusters
 from sentemb_core.annotation.embeddings import Embeddings, FreshVectors, write_embeddings
 from sentemb_core.annotation.graph import (
-    Graph,
     PrunedGraph,
     estimated,
     write_edges,
@@ -263,21 +262,7 @@ def listed(edges: Edges) -> list[tuple[int, int]]:
     return list(zip(edges.i.tolist(), edges.j.tolist(), strict=True))
 
 
-def test_a_graph_shard_reads_back_as_it_was_computed(tmp_path: Path):
-    corpus = Corpus()
-    annotated(corpus, tmp_path)
-    read = Graph.open(tmp_path / "graph").shard(1)
-    offsets = corpus.offsets[3:6]
-    expected = neighbours(drawn(corpus).vectors[offsets[0] : offsets[-1]], offsets, 4)
-    assert read.first == offsets[0]
-    np.testing.assert_array_equal(read.index, expected.index)
-    np.testing.assert_array_equal(read.weight, expected.weight)
-    kept = PrunedGraph.open(tmp_path / "edges").shard(1)
-    np.testing.assert_array_equal(kept.weight, prune_to_top_k(expected, 1).weight)
-
-
-@pytest.mark.parametrize("cuts", [(), (1,), (1, 2, 3, 4, 5, 6)])
-@pytest.mark.parametrize("cap", [None, 2])
+@pytest.mark.parametrize(("cuts", "cap"), [((), None), ((1, 2, 3, 4, 5, 6), None), ((1,), 2)])
 def test_other_shards_give_the_same_clusters_and_pairs(tmp_path: Path, cuts, cap):
     one = annotated(Corpus(), tmp_path / "one", cap=cap, top_k=2)
     other = annotated(Corpus(cuts=cuts), tmp_path / "other", cap=cap, top_k=2)
@@ -331,8 +316,7 @@ def test_the_tables_have_their_schemas(tmp_path: Path):
     assert sentences.to_pylist() == [*range(10, 16)]
 
 
-@pytest.mark.parametrize("storage", ["float16", "float32"])
-@pytest.mark.parametrize("similarity", ["cosine", "dot"])
+@pytest.mark.parametrize(("storage", "similarity"), [("float16", "cosine"), ("float32", "dot")])
 def test_a_graph_without_stored_vectors_is_the_same_byte_for_byte(tmp_path, storage, similarity):
     corpus, encoder = Corpus(), tiny.static(similarity=similarity)
     vectors, stored, fused = folder(tmp_path, "vectors", "stored", "fused")

@@ -12,7 +12,7 @@ VECTORS = np.random.default_rng(3).standard_normal((11, 6)).astype(np.float32)
 
 
 @pytest.mark.parametrize("mutual", [False, True])
-@pytest.mark.parametrize("top_k", [1, 2, 3, 10])
+@pytest.mark.parametrize("top_k", [1, 10])
 def test_the_kept_edges_are_those_of_the_definition(top_k: int, mutual: bool):
     edges = prune_to_top_k(neighbours(VECTORS, np.array([0, 11]), 10), top_k, mutual=mutual)
     graph = networks.pruned(networks.document_graph(VECTORS), top_k, mutual=mutual)

@@ -53,7 +53,7 @@ def test_neighbours_are_in_the_same_document():
             assert not near.weight[start + row, len(expected) :].any()
 
 
-@pytest.mark.parametrize("length", [2, 3, 5, 6, 7, 9, 10, 11, 17, 31])
+@pytest.mark.parametrize("length", [2, 3, 7, 9, 17, 31])
 def test_equal_sentences_tie_exactly(length: int):
     vectors, offsets = drawn([length] * 3, dim=100)  # three: a batch of matrix products
     for start in offsets[:-1]:

@@ -63,12 +63,6 @@ def test_commands_of_a_card_name_the_registered_model():
     assert "models:/" not in model_card(CardFacts())
 
 
-def test_advice_for_a_transformer_stands_on_its_card_alone():
-    assert "AutoModel" in model_card(TRAINED)
-    assert "AutoModel" not in model_card(STATIC)
-    assert "AutoModel" in model_card(CardFacts())
-
-
 @pytest.mark.parametrize("facts", [TRAINED, STATIC])
 def test_its_snippets_run_as_printed(
     facts: CardFacts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -82,10 +76,6 @@ def test_its_snippets_run_as_printed(
         exec(snippet, done)
     assert done["vectors"].shape[0] == 1
     assert ("model" in done) == (facts != STATIC)
-
-
-def test_a_name_stays_on_its_line():
-    assert "# blog # injected\n" in model_card(TRAINED)
 
 
 def test_what_is_not_known_is_left_out():

@@ -94,14 +94,6 @@ def test_subwords_equal_a_loop_over_letters(words: list[str], shortest: int, lon
     assert found == [sorted(slow_subwords(word, subwords)) for word in words]
 
 
-def test_the_hash_is_fasttexts():
-    """FNV-1a of 32 bits; a byte above 127 is widened with its sign, which plain FNV-1a is not."""
-    assert fnv("a") == 0xE40C292C
-    assert fnv("ü") != 0xE40C292C
-    assert fnv("ü") == ((((2_166_136_261 ^ 0xFFFFFFC3) * 16_777_619) % 2**32 ^ 0xFFFFFFBC)
-                        * 16_777_619) % 2**32  # fmt: skip
-
-
 @pytest.mark.parametrize(
     "model", [Written(), Written(labels=("__label__x",)), Written(shortest=1), Written(longest=0)]
 )
@@ -130,10 +122,6 @@ def test_more_words_than_one_batch(tmp_path: Path):
         BATCH + 3 + bucket for bucket in slow_subwords(alone.words[0], Subwords(20, 3, 6))
     ]
     np.testing.assert_allclose(read.vectors[-1], model.matrix()[rows].mean(axis=0), atol=1e-6)
-
-
-def test_a_limit_reads_the_first_words(tmp_path: Path):
-    assert read_word_vectors(Written().saved(tmp_path), limit=2).words == WORDS[:2]
 
 
 @pytest.mark.parametrize("minn", [1, 3])

@@ -1,5 +1,4 @@
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,11 +21,6 @@ def test_all_axes_together_keep_every_distance(seed):
     np.testing.assert_allclose(shown, apart, atol=1e-4)
 
 
-def test_equal_rounds_lie_on_each_other():
-    first, second = common_axes([rounds_of(1)[0]] * 2)
-    np.testing.assert_array_equal(first, second)
-
-
 def test_the_first_axis_spreads_most_and_the_centre_is_zero():
     everything = np.concatenate(common_axes(rounds_of(2)))
     assert everything[:, 0].var() >= everything[:, 1].var()
@@ -37,10 +31,3 @@ def test_a_known_direction_is_found_with_its_sign():
     line = np.outer(np.linspace(-1, 1, 9), [3.0, 4.0]).astype(np.float32)
     (points,) = common_axes([line], n=1)
     np.testing.assert_allclose(points[:, 0], np.linspace(-5, 5, 9), atol=1e-5)
-
-
-def test_rounds_may_differ_in_size_but_not_in_width():
-    sizes = [len(points) for points in common_axes([rounds_of(0)[0][:5], rounds_of(0)[1]])]
-    assert sizes == [5, 20]
-    with pytest.raises((ValueError, TypeError)):
-        common_axes([rounds_of(0)[0], rounds_of(0)[1][:, :3]])
