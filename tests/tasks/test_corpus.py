@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -114,7 +115,8 @@ def test_a_stream_that_breaks_is_read_again_from_its_start(monkeypatch):
             yield from rows[2:]
 
     monkeypatch.setattr("datasets.load_dataset", lambda name, streaming: {"train": Streamed()})
-    monkeypatch.setattr("sentemb_core.corpus.source._hub_fingerprint", lambda config: "f")
+    builder = SimpleNamespace(hash="f")
+    monkeypatch.setattr("datasets.load_dataset_builder", lambda name: builder)
     config = CorpusConfig(source="some/name", id_column="id")
     check_corpus(config)
     assert document_count(documents_of(config)) == 4
