@@ -335,8 +335,8 @@ def words(
 @app.command
 def methods(*, json: Json = False) -> int:
     """List the training methods: what each is, what data it needs, its presets (--preset)."""
+    from sentemb_core.config.method_list import JUDGED, LISTING
     from sentemb_core.config.presets import PRESETS, RUN_PRESETS
-    from sentemb_core.methods.listing import JUDGED, LISTING
 
     presets = {
         entry.name: [*PRESETS.get(entry.name, ()), *RUN_PRESETS.get(entry.name, ())]

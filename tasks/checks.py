@@ -7,6 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sentemb_core.annotation.faiss_wheels import check_faiss
+from sentemb_core.config.method_list import (
+    HEADLESS,
+    LEAST_CLUSTER_BATCH,
+    LISTING,
+    Entry,
+    cluster_batch_refused,
+    static_refused,
+)
 from sentemb_core.config.methods import (
     RTDMLM,
     Condenser,
@@ -28,14 +36,6 @@ from sentemb_core.config.run import (
 from sentemb_core.encoder.names import HEAD_FILE, is_encoder_folder, is_word_file
 from sentemb_core.errors import NoNegativesError, RecipeError, UsageError
 from sentemb_core.formats import counted
-from sentemb_core.methods.listing import (
-    HEADLESS,
-    LEAST_CLUSTER_BATCH,
-    LISTING,
-    Entry,
-    cluster_batch_refused,
-    static_refused,
-)
 from tasks.registered_encoders import with_local_encoders
 
 if TYPE_CHECKING:

@@ -10,10 +10,8 @@ from pydantic import ValidationError
 
 import sentemb_core
 from benchmarks.results_pages import load
+from sentemb_core.config.method_list import LISTING, UNTRAINED
 from sentemb_core.config.methods import (
-    CONPONO,
-    CPC,
-    ICT,
     METHOD_NAMES,
     AnyMethod,
     HiCL,
@@ -22,7 +20,6 @@ from sentemb_core.config.presets import PRESETS, RUN_PRESETS, encoder_of, preset
 from sentemb_core.config.run import EncoderConfig, LabelsConfig, TrainingConfig
 from sentemb_core.evaluation.paper_tables import paper_tables
 from sentemb_core.methods.catalogue import CONTINUING, RECIPES, unfit_temperature
-from sentemb_core.methods.listing import LISTING, UNTRAINED
 from sentemb_core.types import Json
 
 every_method = pytest.mark.parametrize("settings", get_args(AnyMethod), ids=METHOD_NAMES)
@@ -180,13 +177,6 @@ def test_fine_tuning_has_its_papers_batch_epochs_and_patience():
     chosen = TrainingConfig.model_validate(preset_of("fine_tune", "paper"))
     assert (chosen.batch_size, chosen.method.temperature) == (64, 1)
     assert (LabelsConfig().epochs, LabelsConfig().patience) == (20, 2)
-
-
-@pytest.mark.parametrize("method", [ICT, CPC, CONPONO])
-def test_a_temperature_that_no_paper_has_says_so(method):
-    assert method.model_fields["temperature"].description.startswith("Ours")
-    with pytest.raises(ValidationError):
-        method(temperature=0)
 
 
 @pytest.mark.parametrize("method", PRESETS)

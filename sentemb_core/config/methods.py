@@ -1,10 +1,10 @@
-"""What each method lets you set. A default is the paper's, or the code's where they differ.
+"""Settings of every method. Each description gives the source of its default.
 
-Where the two disagree the paper index (methods/README.md) says which side a default takes, and
-`method_presets` holds the other one. An erratum, by its number, is a row of docs/errata.md.
+Where paper and code differ, the methods index (methods/README.md) says which one a default follows,
+and `config/presets.py` has the other. Errata are rows of docs/errata.md.
 """
 
-from typing import Annotated, Literal, get_args
+from typing import Annotated, ClassVar, Literal, get_args
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -14,490 +14,559 @@ Rate = Annotated[float, Field(ge=0, lt=1)]
 Temperature = Annotated[float, Field(gt=0)]
 Weight = Annotated[float, Field(ge=0)]
 SHORTEST_CONTEXT = 16
-"""Tokens: a sentence of average length. What holds less is another sentence's piece."""
+"""Tokens of an average sentence; a shorter context is only a piece of a sentence."""
 
 Augmentation = Literal["shuffle", "token_cutoff", "feature_cutoff", "dropout", "adversarial"]
 
 
-class SimCSE(Config):
-    """A sentence and itself under another dropout (Gao et al. 2021)."""
+EncoderNeed = Literal["any", "transformer", "condensed"]
+"""Which encoders a method can train; `condensed` is a transformer with a Condenser head."""
+
+
+class MethodConfig(Config):
+    """Settings of one method.
+
+    Attributes:
+        data: Data that the method learns from.
+        summary: What it takes for positives, in a few words.
+        encoder: Which encoders it can train.
+        pairs_sentences: Whether a pair is two sentences of one document, so that documents of one
+            sentence give none.
+    """
+
+    data: ClassVar[str] = "sentences"
+    summary: ClassVar[str]
+    encoder: ClassVar[EncoderNeed] = "transformer"
+    pairs_sentences: ClassVar[bool] = False
+
+
+class SimCSE(MethodConfig):
+    """A sentence under two dropout masks (Gao et al. 2021)."""
 
     name: Literal["simcse"] = "simcse"
+    summary: ClassVar[str] = "a sentence under two dropout masks"
     temperature: Temperature = Field(
-        default=0.05, description="Divides the similarity: the paper's and the code's."
+        default=0.05, description="Divides the similarity; paper and code."
     )
     mlm: Weight = Field(
         default=0.0,
-        description="Of a masked-language term: none in the paper's main tables; its code has .1, "
-        "an ablation .01, .1 and 1.",
+        description="Weight of a masked-language term. 0 in the paper's main tables, .1 in the "
+        "code; the ablation has .01, .1 and 1.",
     )
-    mask_rate: Rate = Field(default=0.15, description="BERT's, in the code too.")
+    mask_rate: Rate = Field(default=0.15, description="Share of masked tokens; BERT and code.")
 
 
-class ConSERT(Config):
+class ConSERT(MethodConfig):
     """Two perturbations of one sentence (Yan et al. 2021)."""
 
     name: Literal["consert"] = "consert"
+    summary: ClassVar[str] = "a sentence under two perturbations"
     first: tuple[Augmentation, ...] = Field(
-        default=("feature_cutoff",), description="unsup-consert-base.sh."
+        default=("feature_cutoff",), description="First view; unsup-consert-base.sh."
     )
     second: tuple[Augmentation, ...] = Field(
-        default=("shuffle",), description="unsup-consert-base.sh."
+        default=("shuffle",), description="Second view; unsup-consert-base.sh."
     )
     rate: Rate = Field(
-        default=0.2, description="Of what is cut off or dropped: unsup-consert-base.sh."
+        default=0.2, description="Share that is cut off or dropped; unsup-consert-base.sh."
     )
-    epsilon: float = Field(default=1.0, gt=0, description="Length of an adversarial change. Ours.")
+    epsilon: float = Field(default=1.0, gt=0, description="Norm of an adversarial change. Ours.")
     dropout: bool = Field(
         default=False,
-        description="The encoder's own. 0 in unsup-consert-base.sh, on in every other script.",
+        description="Dropout of the encoder; off in unsup-consert-base.sh, on in other scripts.",
     )
     temperature: Temperature = Field(
-        default=0.1, description="Divides the similarity: .1 in the code's scripts."
+        default=0.1, description="Divides the similarity; .1 in the scripts."
     )
-    weight: Weight = Field(default=0.15, description="The code's cl_rate.")
+    weight: Weight = Field(default=0.15, description="Weight of the loss; cl_rate in the code.")
 
 
-class MirrorBERT(Config):
+class MirrorBERT(MethodConfig):
     """A sentence and itself with one masked span (Liu et al. 2021)."""
 
     name: Literal["mirror_bert"] = "mirror_bert"
-    span: int = Field(default=5, ge=0, description="Characters masked: 5 in the paper; 0: none.")
+    summary: ClassVar[str] = "a sentence and itself with a masked span"
+    span: int = Field(
+        default=5, ge=0, description="Masked characters; 5 in the paper, 0 masks none."
+    )
     drophead: Rate = Field(
         default=0.0,
-        description="Heads dropped in place of dropout: .2 in the paper, or none.",
+        description="Share of heads dropped in place of dropout; .2 in the paper.",
     )
     pooling: Literal["encoder", "mean_with_pads"] = Field(
         default="encoder",
-        description="In training. mean_with_pads: the mean over all max_length places, padding "
-        "too, of the code's BERT scripts.",
+        description="Pooling in training. mean_with_pads is the mean over all max_length positions "
+        "with padding, as in the BERT scripts of the code.",
     )
     temperature: Temperature = Field(
         default=0.04,
-        description="Divides the similarity: the code's .04 for sentences; .2 for words.",
+        description="Divides the similarity; .04 in the code for sentences, .2 for words.",
     )
 
 
-class ICT(Config):
+class ICT(MethodConfig):
     """Inverse cloze: a sentence and the rest of its document (Lee et al. 2019)."""
 
     name: Literal["ict"] = "ict"
+    data: ClassVar[str] = "documents"
+    summary: ClassVar[str] = "a sentence and the rest of its document"
+    encoder: ClassVar[EncoderNeed] = "any"
+    pairs_sentences: ClassVar[bool] = True
     removal: float = Field(
         default=0.9,
         ge=0,
         le=1,
-        description="How often the sentence leaves its context: .9 in ORQA's paper.",
+        description="Share of contexts without their sentence; .9 in ORQA.",
     )
     context_tokens: int = Field(
-        default=288, ge=SHORTEST_CONTEXT, description="The block of ORQA's code."
+        default=288,
+        ge=SHORTEST_CONTEXT,
+        description="Tokens of a context; the block of ORQA's code.",
     )
     context_as: Literal["text", "mean_of_sentences"] = Field(
         default="text",
-        description="How a context becomes a vector: as one text in ORQA; as the mean of its "
-        "sentences' vectors, as which a document is judged.",
+        description="How a context becomes a vector: as one text (ORQA), or as the mean of its "
+        "sentence vectors, as in validation.",
     )
     projection: int | None = Field(
         default=None,
         ge=1,
-        description="Width of a dense layer with layer norm on both sides, in training alone; "
-        "ORQA: 128. None: the encoder's own vectors, as mutual compares them.",
+        description="Width of a training-only dense layer with layer norm on both sides; 128 in "
+        "ORQA. None: no projection, as in mutual.",
     )
     temperature: Temperature = Field(
-        default=0.05, description="Ours, as in SimCSE; the paper has inner products alone (1)."
+        default=0.05, description="Divides the similarity. Ours, as SimCSE; the paper has none (1)."
     )
 
 
-class CPC(Config):
+class CPC(MethodConfig):
     """A sentence and what precedes it (van den Oord et al. 2018)."""
 
     name: Literal["cpc"] = "cpc"
+    data: ClassVar[str] = "documents"
+    summary: ClassVar[str] = "a sentence and what precedes it"
+    encoder: ClassVar[EncoderNeed] = "any"
+    pairs_sentences: ClassVar[bool] = True
     context_tokens: int = Field(
         default=288,
         ge=SHORTEST_CONTEXT,
-        description="Ours, as for inverse cloze.",
+        description="Tokens of a context. Ours, as for ict.",
     )
-    bilinear: bool = Field(default=False, description="The original paper's W; mutual gives none.")
+    bilinear: bool = Field(
+        default=False, description="Map anchors by W, as the paper; mutual has none."
+    )
     temperature: Temperature = Field(
-        default=0.05, description="Ours, as in SimCSE; the paper has inner products alone (1)."
+        default=0.05, description="Divides the similarity. Ours, as SimCSE; the paper has none (1)."
     )
 
 
-class CONPONO(Config):
+class CONPONO(MethodConfig):
     """A sentence and its neighbours (Iter et al. 2020)."""
 
     name: Literal["conpono"] = "conpono"
-    window: int = Field(default=1, ge=1, description="1 as in mutual's case study; paper: 4.")
+    data: ClassVar[str] = "documents"
+    summary: ClassVar[str] = "neighbouring sentences of a document"
+    encoder: ClassVar[EncoderNeed] = "any"
+    pairs_sentences: ClassVar[bool] = True
+    window: int = Field(
+        default=1, ge=1, description="Largest distance; 1 in mutual, 4 in the paper."
+    )
     bilinear: bool = Field(
         default=False,
-        description="W_k of the code's isolated model, here one for all k; none in mutual.",
+        description="Map anchors by one W; W_k in the code's isolated model, none in mutual.",
     )
     temperature: Temperature = Field(
-        default=0.05, description="Ours, as in SimCSE; the paper has inner products alone (1)."
+        default=0.05, description="Divides the similarity. Ours, as SimCSE; the paper has none (1)."
     )
 
 
-class DeCLUTR(Config):
+class DeCLUTR(MethodConfig):
     """Spans of one long document (Giorgi et al. 2021, declutr)."""
 
     name: Literal["declutr"] = "declutr"
+    data: ClassVar[str] = "long documents"
+    summary: ClassVar[str] = "spans of one document"
     anchors: int = Field(
         default=2,
         ge=1,
-        description="A, spans a document: 2 in declutr, whose Figure 2a has 1 too.",
+        description="A, anchor spans a document; 2 in declutr (Figure 2a: also 1).",
     )
     positives: int = Field(
         default=2,
         ge=1,
-        description="P, spans near each anchor, averaged: 2 in declutr, whose Figure 2b has 1 "
-        "and 4 too.",
+        description="P, positive spans an anchor, averaged; 2 in declutr (Figure 2b: also 1, 4).",
     )
     shortest: int = Field(default=32, ge=1, description="l_min, tokens (declutr).")
     longest: int = Field(default=512, ge=2, description="l_max, tokens (declutr).")
     strategy: Literal["adjacent", "subsuming", "any"] = Field(
         default="any",
-        description="How positives lie to their anchor; any of both ways is best in declutr "
-        "(Figure 2c).",
+        description="Position of positives relative to their anchor; any is best (Figure 2c).",
     )
     temperature: Temperature = Field(
         default=0.05,
-        description="Divides the similarity: declutr, one of the two of its grid (erratum E33).",
+        description="Divides the similarity; one of two values in declutr's grid (erratum E33).",
     )
     mlm: Weight = Field(
         default=1.0,
-        description="On the anchors, in the same forward (erratum E32): the code's weight.",
+        description="Weight of masked language on the anchors (erratum E32); code.",
     )
-    mask_rate: Rate = Field(default=0.15, description="BERT's, in declutr too.")
+    mask_rate: Rate = Field(default=0.15, description="Share of masked tokens; BERT and declutr.")
 
 
-class InfoCSEIDCPairs(Config):
+class InfoCSEIDCPairs(MethodConfig):
     """Sentences of one document that the last encoder put into one cluster (mutual)."""
 
     name: Literal["infocse_idc"] = "infocse_idc"
+    data: ClassVar[str] = "documents"
+    summary: ClassVar[str] = "sentences of one document in one cluster"
+    encoder: ClassVar[EncoderNeed] = "any"
+    pairs_sentences: ClassVar[bool] = True
     batches: Literal["pair", "cluster"] = Field(
         default="pair",
-        description="pair: mutual, Eq. 4. cluster, which is ours: whole documents, each "
-        "sentence encoded once, every pair inside a cluster positive.",
+        description="pair: mutual, Eq. 4. cluster (ours): whole documents, each sentence encoded "
+        "once, all pairs of a cluster are positives.",
     )
     max_per_cluster: int = Field(
         default=6,
         ge=2,
-        description="Cluster batches: sentences drawn from one cluster a step. Ours.",
+        description="Sentences of a cluster in one step of cluster batches. Ours.",
     )
     temperature: Temperature = Field(
         default=0.05,
-        description="Divides the similarity. Ours, .05 as in SimCSE; 1 for mutual's literal Eq. 1.",
+        description="Divides the similarity. Ours, as in SimCSE; 1 is the literal Eq. 1 of mutual.",
     )
 
 
-class FineTune(Config):
+class FineTune(MethodConfig):
     """A document and the text that people matched with it (mutual, section 3.3)."""
 
     name: Literal["fine_tune"] = "fine_tune"
+    data: ClassVar[str] = "documents and labelled pairs"
+    summary: ClassVar[str] = "a document and what people matched with it"
+    encoder: ClassVar[EncoderNeed] = "any"
     sentences: int = Field(
         default=8,
         ge=1,
-        description="Drawn from a document at each step, which their mean stands for: whole "
+        description="Random sentences of a document in a step; their mean is its vector. Whole "
         "documents cost several times as much. Ours; mutual states none.",
     )
     temperature: Temperature = Field(
         default=0.05,
-        description="Divides the similarity. Ours, .05 as in self-training, whose loss it is (seed "
-        "000, section 3.3).",
+        description="Divides the similarity. Ours, as in self-training (mutual, section 3.3).",
     )
 
 
-class Condenser(Config):
-    """Pre-training whose masked tokens lean on the sentence vector (Gao and Callan 2021)."""
+class Condenser(MethodConfig):
+    """Pre-training that fills masks from the sentence vector (Gao and Callan 2021)."""
 
     name: Literal["condenser"] = "condenser"
+    summary: ClassVar[str] = "none: pre-training that fills masks"
     mask_rate: float = Field(
-        default=0.15, gt=0, lt=1, description="BERT's, in infocse too (section 4.2)."
+        default=0.15,
+        gt=0,
+        lt=1,
+        description="Share of masked tokens; BERT, and infocse, section 4.2.",
     )
     skip_from: int | None = Field(
         default=None,
         ge=1,
-        description="Layer whose tokens the head sees; none: the middle one, the 6 of 12 of seed "
-        "001.",
+        description="Layer whose tokens the head takes. None: the middle, 6 of 12 in infocse.",
     )
-    head_layers: int = Field(default=2, ge=1, description="infocse's and its code's.")
+    head_layers: int = Field(
+        default=2, ge=1, description="Layers of the head; infocse and its code."
+    )
 
 
-class InfoCSEAux(Config):
-    """SimCSE with an auxiliary network that must fill masks from the sentence vector (infocse)."""
+class InfoCSEAux(MethodConfig):
+    """SimCSE with an auxiliary network that fills masks from the sentence vector (infocse)."""
 
     name: Literal["infocse_aux"] = "infocse_aux"
+    summary: ClassVar[str] = "SimCSE's, and masks to fill"
+    encoder: ClassVar[EncoderNeed] = "condensed"
     temperature: Temperature = Field(
-        default=0.05, description="Divides the similarity: infocse, as SimCSE."
+        default=0.05, description="Divides the similarity; infocse, as SimCSE."
     )
     weight: Weight = Field(
-        default=1e-5, description="lambda: infocse, Table 8, and code (erratum E16)."
+        default=1e-5, description="lambda; infocse, Table 8, and code (erratum E16)."
     )
-    mask_rate: float = Field(default=0.4, gt=0, lt=1, description="infocse, Table 7.")
-    detach: bool = Field(default=True, description="infocse, Table 6.")
+    mask_rate: float = Field(
+        default=0.4, gt=0, lt=1, description="Share of masked tokens; infocse, Table 7."
+    )
+    detach: bool = Field(default=True, description="Freeze the lower layers (infocse, Table 6).")
     head: Literal["batch_norm", "tanh"] = Field(
-        default="batch_norm", description="The code's; tanh: SimCSE's, as the text has it."
+        default="batch_norm",
+        description="Head of the contrastive loss: batch_norm (code), tanh (text).",
     )
     random_head: bool = Field(
         default=False, description="Start without a pre-trained head (infocse, Table 4)."
     )
     skip_from: int | None = Field(
-        default=None, ge=1, description="As the Condenser stage (infocse)."
+        default=None, ge=1, description="As in the Condenser stage (infocse)."
     )
-    head_layers: int = Field(default=2, ge=1, description="As the Condenser stage (infocse).")
+    head_layers: int = Field(default=2, ge=1, description="As in the Condenser stage (infocse).")
 
 
-class DiffCSE(Config):
-    """SimCSE with a discriminator of edits that sees the sentence vector (Chuang et al. 2022)."""
+class DiffCSE(MethodConfig):
+    """SimCSE with a discriminator of edits on the sentence vector (Chuang et al. 2022)."""
 
     name: Literal["diffcse"] = "diffcse"
+    summary: ClassVar[str] = "SimCSE's, and edits to detect"
+    encoder: ClassVar[EncoderNeed] = "condensed"
     temperature: Temperature = Field(
-        default=0.05, description="Divides the similarity: the code's, as SimCSE."
+        default=0.05, description="Divides the similarity; code, as SimCSE."
     )
-    weight: Weight = Field(default=0.005, description="lambda, of the discriminator: the code's.")
-    mask_rate: float = Field(default=0.3, gt=0, lt=1, description="Paper and code.")
+    weight: Weight = Field(default=0.005, description="lambda, weight of the discriminator; code.")
+    mask_rate: float = Field(
+        default=0.3, gt=0, lt=1, description="Share of masked tokens; paper and code."
+    )
     sample: Literal["argmax", "multinomial"] = Field(
-        default="argmax", description="The code's; the paper draws from the generator."
+        default="argmax", description="How the generator fills masks; code. The paper draws."
     )
     random_head: bool = Field(
         default=False,
-        description="Start with a generator that was never trained. Ours: the code downloads a "
-        "trained one.",
+        description="Start with an untrained generator. Ours; the code downloads a trained one.",
     )
 
 
-class RTDMLM(Config):
+class RTDMLM(MethodConfig):
     """InfoCSE-aux's and DiffCSE's auxiliary losses on one sentence vector (infocse, Table 12)."""
 
     name: Literal["rtd_mlm"] = "rtd_mlm"
+    summary: ClassVar[str] = "SimCSE's, masks to fill, and edits to detect"
+    encoder: ClassVar[EncoderNeed] = "condensed"
     temperature: Temperature = Field(
         default=0.05,
-        description="Divides the similarity: as in either paper; Table 12 names none.",
+        description="Divides the similarity; as in both papers, Table 12 states none.",
     )
     rtd: Weight = Field(
-        default=0.005, description="lambda_r: that of DiffCSE's code; Table 12 names none."
+        default=0.005, description="lambda_r; DiffCSE's code, Table 12 states none."
     )
     mlm: Weight = Field(
-        default=1e-5, description="lambda_m: that of InfoCSE-aux's code; Table 12 names none."
+        default=1e-5, description="lambda_m; InfoCSE-aux's code, Table 12 states none."
     )
     mask_rate: float = Field(
         default=0.4,
         gt=0,
         lt=1,
-        description="That of InfoCSE-aux's code; both losses read the same masks (ours).",
+        description="Share of masked tokens; InfoCSE-aux's code. Both losses share masks (ours).",
     )
     sample: Literal["argmax", "multinomial"] = Field(
-        default="argmax", description="As for DiffCSE: its code's."
+        default="argmax", description="As for DiffCSE; its code."
     )
     detach: bool = Field(default=True, description="As for InfoCSE-aux (infocse, Table 6).")
     random_head: bool = Field(default=False, description="As for both (infocse, Table 4).")
     skip_from: int | None = Field(
-        default=None, ge=1, description="As the Condenser stage (infocse)."
+        default=None, ge=1, description="As in the Condenser stage (infocse)."
     )
-    head_layers: int = Field(default=2, ge=1, description="As the Condenser stage (infocse).")
+    head_layers: int = Field(default=2, ge=1, description="As in the Condenser stage (infocse).")
 
 
-class ESimCSE(Config):
+class ESimCSE(MethodConfig):
     """SimCSE with repeated sub-words and a queue of negatives (Wu et al. 2022)."""
 
     name: Literal["esimcse"] = "esimcse"
+    summary: ClassVar[str] = "repeated sub-words; a queue of negatives"
     temperature: Temperature = Field(
-        default=0.05, description="Divides the similarity: the code's, as SimCSE."
+        default=0.05, description="Divides the similarity; code, as SimCSE."
     )
     repetition: float = Field(
         default=0.32,
         ge=0,
         lt=1,
-        description="rho, share of repeated tokens: the code's for BERT-base.",
+        description="rho, share of repeated tokens; code for BERT-base.",
     )
     rule: Literal["code", "paper"] = Field(
         default="code",
-        description="Of how many repeat: code up to min(10, int(rho L)) - 1 of L "
-        "tokens, paper up to max(2, int(rho N)) of N content tokens.",
+        description="Maximum repetitions: code min(10, int(rho L)) - 1 for L tokens, paper "
+        "max(2, int(rho N)) for N content tokens.",
     )
     queue: int = Field(
-        default=160, ge=0, description="Past momentum vectors: 2.5 batches of 64, paper and code."
+        default=160,
+        ge=0,
+        description="Momentum vectors of past steps; 2.5 batches of 64 (paper, code).",
     )
     momentum: float = Field(default=0.995, ge=0, lt=1, description="gamma; paper and code.")
     momentum_init: Literal["copy", "random"] = Field(
-        default="copy", description="Ours; random: what the code's log shows, a bug."
+        default="copy",
+        description="Start of the momentum encoder. Ours; the code's log has random, a bug.",
     )
 
 
-class SNCSE(Config):
+class SNCSE(MethodConfig):
     """A prompted sentence, itself, and its negation as a soft negative (Wang et al. 2022)."""
 
     name: Literal["sncse"] = "sncse"
-    temperature: Temperature = Field(
-        default=0.05, description="Divides the similarity: the code's."
-    )
+    summary: ClassVar[str] = "a prompted sentence; its negation is a soft negative"
+    temperature: Temperature = Field(default=0.05, description="Divides the similarity; code.")
     weight: Weight = Field(
-        default=1e-3, description="lambda, of the margin loss: the code's for BERT."
+        default=1e-3, description="lambda, weight of the margin loss; code for BERT."
     )
-    alpha: float = Field(default=0.1, ge=0, description="Least margin to the negation: the code's.")
-    beta: float = Field(
-        default=0.3, ge=0, description="Largest margin to the negation: the code's."
-    )
-    before: str = Field(default='This sentence : "', description="The code's first prompt.")
+    alpha: float = Field(default=0.1, ge=0, description="Smallest margin to the negation; code.")
+    beta: float = Field(default=0.3, ge=0, description="Largest margin to the negation; code.")
+    before: str = Field(default='This sentence : "', description="Prompt before the anchor; code.")
     before_positive: str = Field(
-        default='This sentence of "', description="The code's second prompt."
+        default='This sentence of "', description="Prompt before positive and negation; code."
     )
-    behind: str = Field(default='" means', description="Then the mask: the code's.")
-    end: str = Field(default=".", description="Behind the mask: the code's.")
+    behind: str = Field(default='" means', description="Prompt between text and mask; code.")
+    end: str = Field(default=".", description="Prompt after the mask; code.")
 
     @model_validator(mode="after")
     def _margins_in_order(self) -> "SNCSE":
         if self.alpha > self.beta:
             raise ValueError(
-                f"a negation lies alpha at least and beta at most below the positive: {self.alpha} "
-                f"is above {self.beta}; raise beta, or lower alpha"
+                f"alpha is at most beta: found alpha {self.alpha} and beta {self.beta}; raise "
+                "beta, or lower alpha"
             )
         return self
 
 
-class HiCL(Config):
+class HiCL(MethodConfig):
     """Segments beside whole texts, over another method (hicl)."""
 
     name: Literal["hicl"] = "hicl"
+    data: ClassVar[str] = "documents"
+    summary: ClassVar[str] = "whole texts, and their segments"
     base: Annotated[
         SimCSE | ESimCSE | SNCSE,
-        Field(discriminator="name", description="What compares whole texts (hicl)."),
+        Field(discriminator="name", description="Method on whole texts (hicl)."),
     ] = SimCSE()
     segment: int = Field(
         default=32,
         ge=4,
-        description="Tokens of a segment: L of hicl. Special ones count too, where it does "
-        "not say.",
+        description="L, tokens of a segment (hicl), special tokens included (open in hicl).",
     )
-    longest: int = Field(default=512, ge=8, description="Tokens of a text: hicl.")
+    longest: int = Field(default=512, ge=8, description="Tokens of a text; hicl.")
     alpha: Weight = Field(
-        default=0.05, description="Of the segments' loss: one of the three of hicl."
+        default=0.05, description="Weight of the segments' loss; one of three values in hicl."
     )
     beta: Weight = Field(
         default=0.0,
-        description="HiCLv2: of segments against texts, in hicl 1e-5 to 3e-4.",
+        description="Weight of segments against texts (HiCLv2); 1e-5 to 3e-4 in hicl.",
     )
     siblings: Literal["ignored", "negative", "positive"] = Field(
         default="ignored",
-        description="What segments of one text are to each other; ignored in hicl.",
+        description="Role of other segments of the same text; ignored in hicl.",
     )
     negatives: Literal["second", "first"] = Field(
         default="second",
-        description="Of which view the segments are that a segment is held against: ours, for seed "
-        "004 does not say (erratum E34).",
+        description="View of the negative segments. Ours; open in hicl (erratum E34).",
     )
     pooling: Literal["weighted", "weighted_with_frame", "plain"] = Field(
         default="weighted",
-        description="How segments add up to their text; weighted, as in hicl: by length. Of "
-        "content, which is ours; weighted_with_frame: special tokens and a prompt count too "
-        "(erratum E34).",
+        description="How segments are summed: weighted by length as in hicl, of content (ours) or "
+        "with special tokens and prompt (weighted_with_frame, erratum E34).",
     )
     head: Literal["after", "before"] = Field(
         default="after",
-        description="Whether segments go through the head after they are added up, which is ours, "
-        "or before: hicl does not say (erratum E34).",
+        description="Whether the head follows the sum of segments (ours) or precedes it; open in "
+        "hicl (erratum E34).",
     )
     denominator: Literal["sum", "average"] = Field(
         default="sum",
-        description="sum, as in hicl: each segment of another text is a negative of its own.",
+        description="sum: each segment of another text is a negative (hicl); average: their mean.",
     )
 
     @model_validator(mode="after")
     def _shares_of_one(self) -> "HiCL":
         if self.alpha + self.beta > 1:
             raise ValueError(
-                f"alpha and beta are shares, the rest is the base method's: {self.alpha} + "
-                f"{self.beta} is above 1; lower one of them"
+                f"alpha + beta is at most 1: found {self.alpha} + {self.beta}; lower one of them"
             )
         return self
 
 
-class CLMAutoencoder(Config):
+class CLMAutoencoder(MethodConfig):
     """A decoder restores the sentence from its vector (product_thesis; TSDAE, Wang et al. 2021)."""
 
     name: Literal["clm_autoencoder"] = "clm_autoencoder"
+    summary: ClassVar[str] = "none: a decoder restores the sentence"
     noise: Rate = Field(
         default=0.0,
-        description="Words deleted first; product_thesis states none, TSDAE's paper .6 (erratum "
-        "E38).",
+        description="Share of deleted words; none in product_thesis, .6 in TSDAE (erratum E38).",
     )
     layers: int = Field(
-        default=2, ge=1, description="Of the decoder's own (product_thesis); a tied one has none."
+        default=2, ge=1, description="Layers of the decoder (product_thesis); a tied one has none."
     )
     tied: bool = Field(
         default=False,
         description="Use the encoder's layers, as in TSDAE's code; product_thesis has its own.",
     )
     per: Literal["row", "target"] = Field(
-        default="row", description="Mean over sentences of sums (product_thesis), or over tokens."
+        default="row", description="Mean over sentences of token sums (product_thesis), or tokens."
     )
     simcse: Weight = Field(
-        default=0.0, description="Of SimCSE beside it; product_thesis's multi-task: 1."
+        default=0.0, description="Weight of SimCSE; 1 in product_thesis's multi-task form."
     )
     weight: Weight = Field(
-        default=1.0, description="Of the decoder; product_thesis's multi-task: .1 to .0001."
+        default=1.0, description="Weight of the decoder; .1 to .0001 in the multi-task form."
     )
     temperature: Temperature = Field(
         default=0.05,
-        description="Divides the similarity, in SimCSE beside it: product_thesis (erratum E23).",
+        description="Divides the similarity of SimCSE; product_thesis (erratum E23).",
     )
 
 
-class MLMAutoencoder(Config):
+class MLMAutoencoder(MethodConfig):
     """A decoder fills the masks of the sentence from its vector (product_thesis)."""
 
     name: Literal["mlm_autoencoder"] = "mlm_autoencoder"
+    summary: ClassVar[str] = "none: a decoder fills masks"
     mask_rate: float = Field(
-        default=0.15, gt=0, lt=1, description="Ours, BERT's: not stated by product_thesis."
+        default=0.15, gt=0, lt=1, description="Share of masked tokens. Ours, as BERT."
     )
-    layers: int = Field(default=2, ge=1, description="Of the decoder (product_thesis).")
+    layers: int = Field(default=2, ge=1, description="Layers of the decoder (product_thesis).")
     simcse: Weight = Field(
-        default=0.0, description="Of SimCSE beside it; product_thesis's multi-task: 1."
+        default=0.0, description="Weight of SimCSE; 1 in product_thesis's multi-task form."
     )
     weight: Weight = Field(
-        default=1.0, description="Of the decoder; product_thesis's multi-task: .1 to .0001."
+        default=1.0, description="Weight of the decoder; .1 to .0001 in the multi-task form."
     )
     temperature: Temperature = Field(
         default=0.05,
-        description="Divides the similarity, in SimCSE beside it: product_thesis (erratum E23).",
+        description="Divides the similarity of SimCSE; product_thesis (erratum E23).",
     )
 
 
-class BCE(Config):
-    """SimCSE's pairs under a binary loss (product_thesis)."""
+class BCE(MethodConfig):
+    """SimCSE's pairs with a binary loss (product_thesis)."""
 
     name: Literal["bce"] = "bce"
+    summary: ClassVar[str] = "SimCSE's pairs with a binary loss"
     temperature: Temperature = Field(
         default=0.05,
-        description="Divides the similarity: product_thesis (erratum E23), whose power is read so "
+        description="Divides the similarity; product_thesis (erratum E23), in place of its power "
         "(erratum E24).",
     )
 
 
-class CT(Config):
-    """Contrastive Tension: two encoders agree on one sentence alone (Carlsson et al. 2021)."""
+class CT(MethodConfig):
+    """Contrastive Tension: two encoders agree on equal sentences (Carlsson et al. 2021)."""
 
     name: Literal["ct"] = "ct"
-    negatives: int = Field(default=7, ge=1, description="Other sentences per anchor: the paper's.")
+    summary: ClassVar[str] = "a sentence in two encoders"
+    negatives: int = Field(default=7, ge=1, description="Negatives per anchor; paper.")
 
 
-class ISBERT(Config):
+class ISBERT(MethodConfig):
     """Mutual information of a sentence and its tokens (Zhang et al. 2020)."""
 
     name: Literal["is_bert"] = "is_bert"
+    summary: ClassVar[str] = "a sentence and its own tokens"
 
 
-class SGOPT(Config):
+class SGOPT(MethodConfig):
     """Self-guided: the vector agrees with all layers of a frozen copy (Kim et al. 2021)."""
 
     name: Literal["sg_opt"] = "sg_opt"
+    summary: ClassVar[str] = "a sentence and the layers of a frozen copy"
     temperature: Temperature = Field(
-        default=0.01, description="Divides the cosine: paper and code."
+        default=0.01, description="Divides the cosine; paper and code."
     )
     l2: Weight = Field(
         default=0.1,
-        description="lambda, of the distance to the weights at the start: paper and code.",
+        description="lambda, weight of the distance to the initial weights; paper and code.",
     )
-    width: int = Field(default=4096, ge=8, description="Of the projection: paper and code.")
+    width: int = Field(default=4096, ge=8, description="Width of the projection; paper and code.")
 
 
 AnyMethod = (
@@ -531,7 +600,7 @@ METHOD_NAMES: tuple[str, ...] = tuple(
 
 
 def _named(value: object) -> object:
-    """A bare name stands for a method with its defaults."""
+    """Return a bare name as a method with its defaults."""
     return {"name": value} if isinstance(value, str) else value
 
 
@@ -540,9 +609,9 @@ MethodSettings = Annotated[AnyMethod, Field(discriminator="name"), BeforeValidat
 
 
 def temperature_of(method: MethodSettings) -> float | None:
-    """What divides the encoder's similarity in the loss; none where nothing does.
+    """Return the temperature of the encoder's similarity in the loss; None if there is none.
 
-    SG-OPT divides the cosine, whatever the encoder's similarity is.
+    SG-OPT always divides the cosine, so it has none.
     """
     match method:
         case HiCL():

@@ -1,6 +1,6 @@
-"""Named settings of methods: what their papers, and where they differ their codes, train with.
+"""Presets of methods: the settings of their papers, and of their codes where they differ.
 
-No training reads this: what a preset says reaches it as settings. So an edit here changes no key.
+A preset reaches a training as plain settings, so an edit here changes no cache key.
 """
 
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ _SNCSE_OF_HICL: Json = {
     "behind": "means",
     "end": "",
 }
-"""The prompt as hicl quotes it (erratum E37): the same in all views, the mask at its end."""
+"""The prompt that hicl quotes (erratum E37): equal in all views, with the mask at its end."""
 
 PRESETS: Mapping[str, Mapping[str, Json]] = {
     "simcse": {
@@ -163,7 +163,7 @@ PRESETS: Mapping[str, Mapping[str, Json]] = {
         }
     },
 }
-"""Method -> preset -> what it changes in a training; methods/README.md says whose it is."""
+"""Method -> preset -> changed settings of a training; methods/README.md has the sources."""
 
 _CLS: Json = {"pooling": "cls_before_pooler"}
 _MEAN: Json = {"pooling": "mean"}
@@ -185,11 +185,10 @@ PRESET_ENCODERS: Mapping[str, Json] = {
     "consert": {**_MEAN, "max_length": 64},
     "mirror_bert": {**_MEAN, "max_length": 50},
 }
-"""Method, or preset that is a paper of its own -> what its presets ask of the encoder.
+"""Method, or preset with a paper of its own -> settings of the encoder.
 
-Their sources' pooling and length where these state them, and inner products, which go with a
-temperature of 1. HiCL's length is its segments'. Of SNCSE, which reads a vector at [MASK], no
-pooling is kept by the encoder.
+These are the stated pooling and length, and inner products for a temperature of 1. The length of
+HiCL is that of its segments. SNCSE pools at [MASK], which an encoder cannot store.
 """
 
 RUN_PRESETS: Mapping[str, Mapping[str, Json]] = {
@@ -198,21 +197,20 @@ RUN_PRESETS: Mapping[str, Mapping[str, Json]] = {
         "edges": {"annotation": {"min_distance": 2, "positives": "edge"}},
     }
 }
-"""Named settings of a whole run, beside those of a training alone. `auto` (infocse-idc-auto):
-pairs are nearest or probably related, none are neighbours; `edges`: nearest alone. docs/results
-compares: from nothing `auto` ends higher, from a pretrained encoder `edges`."""
+"""Presets of a whole run. With `auto`, pairs are nearest or probably related sentences, never
+neighbours; with `edges`, nearest only. docs/annotation.md compares both."""
 
 
 def preset_of(method: str, name: str) -> Json:
-    """A training with a method's named settings, ready to be checked.
+    """Return the training settings of a preset, before validation.
 
     Raises:
-        KeyError: there is no such preset.
+        KeyError: the preset does not exist.
     """
     chosen = PRESETS[method][name]
     return {**chosen, "method": {"name": method, **chosen.get("method", {})}}
 
 
 def encoder_of(method: str, name: str) -> Json:
-    """What a method's preset asks of the encoder."""
+    """Return the encoder settings of a preset."""
     return {**PRESET_ENCODERS.get(name, PRESET_ENCODERS.get(method, {}))}

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from rich.table import Column, Table
 
 from sentemb_core import console
+from sentemb_core.config.method_list import LISTING, UNTRAINED
 from sentemb_core.formats import with_interval
-from sentemb_core.methods.listing import LISTING, UNTRAINED
 
 if TYPE_CHECKING:
     from sentemb_core.corpus.validation_pool import Kind

@@ -8,13 +8,13 @@ import numpy as np
 from jaxtyping import Bool, Int64
 
 from sentemb_core.annotation.pairs import StoredAnnotation
+from sentemb_core.config.method_list import LEAST_CLUSTER_BATCH, cluster_batch_refused
 from sentemb_core.config.methods import InfoCSEIDCPairs
 from sentemb_core.config.run import TrainingConfig
 from sentemb_core.corpus.tokens import AT_ONCE, TokenCorpus
 from sentemb_core.documents import Documents
 from sentemb_core.errors import EmptyPairsError, NoNegativesError
 from sentemb_core.formats import counted
-from sentemb_core.methods.listing import LEAST_CLUSTER_BATCH, cluster_batch_refused
 from sentemb_core.methods.parts.method import Method
 from sentemb_core.methods.parts.pairs import LEAST_SHARE, Annotation, PairTable, require_annotation
 from sentemb_core.methods.parts.views import Batch, Draw, owners, ranks

@@ -16,10 +16,10 @@ from flows.infocse_idc import neighbours_only, self_train
 from flows.pipeline import add_mapped_encoders, prepare_run
 from flows.presets import FAST
 from sentemb_core.annotation.pairs import Pairs
+from sentemb_core.config.method_list import LISTING, Entry
 from sentemb_core.config.run import AnnotationConfig, InfoCSEIDC
 from sentemb_core.errors import EmptyCorpusError, NoQueriesError, RecipeError
 from sentemb_core.evaluation.round_diagnostics import read_diagnostics
-from sentemb_core.methods.listing import LISTING, Entry
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import recording
 from tasks.artifact_files import artifact_path

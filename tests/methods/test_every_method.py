@@ -32,6 +32,7 @@ from transformers import (
     T5EncoderModel,
 )
 
+from sentemb_core.config.method_list import LISTING
 from sentemb_core.config.methods import METHOD_NAMES
 from sentemb_core.encoder import encoder as encoders
 from sentemb_core.encoder import packing
@@ -39,7 +40,6 @@ from sentemb_core.encoder.batching import encode
 from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
 from sentemb_core.errors import RecipeError
 from sentemb_core.methods.catalogue import method_for
-from sentemb_core.methods.listing import LISTING
 from sentemb_core.methods.parts.heads import batch_norm_mlp
 from sentemb_core.methods.parts.info_nce import all_pairs
 from sentemb_core.methods.parts.pairs import Annotation

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 
+from sentemb_core.config.method_list import LISTING
 from sentemb_core.config.run import TrainingConfig
 from sentemb_core.errors import RecipeError
 from sentemb_core.methods.catalogue import method_for
-from sentemb_core.methods.listing import LISTING
 from sentemb_core.methods.parts.method import Learner, loss_of
 from sentemb_core.methods.parts.pairs import Annotation
 from sentemb_core.training.batches import sampler_for

@@ -9,9 +9,9 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from sentemb_core.config.method_list import HEADLESS
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import RecipeError
-from sentemb_core.methods.listing import HEADLESS
 from sentemb_core.methods.parts.heads import draw_weights
 from sentemb_core.methods.parts.method import Learner, Rows, SampleLoss
 from sentemb_core.methods.parts.transformer_layers import (

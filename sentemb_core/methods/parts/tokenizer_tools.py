@@ -9,10 +9,10 @@ from jaxtyping import Bool
 from tokenizers import Tokenizer
 from torch import nn
 
+from sentemb_core.config.method_list import static_refused
 from sentemb_core.documents import Tokens
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import RecipeError
-from sentemb_core.methods.listing import static_refused
 from sentemb_core.methods.parts.masking import Masking
 
 CONTINUES = "##"
