@@ -69,9 +69,7 @@ from tasks.benchmark_table import (
     board_tables,
     board_terminal,
     comparison_json,
-    comparison_notes,
     comparison_terminal,
-    model_notes,
     points_of,
     write_board,
 )
@@ -204,29 +202,6 @@ def test_scores_of_several_measures_have_no_average(files: Path, tmp_path: Path)
     assert {row.task: row.units for row in main(board)} == {"STS-B-retrieval": 2, "Abt-Buy": 2}
     lines = table(board, "further").lines()
     assert [line[:2] for line in lines] == [["Abt-Buy", "P@10"]]
-
-
-def test_average_over_some_tasks_names_them(files: Path, tmp_path: Path):
-    for name in ("sts_sts12", "sts_sts13", "stsb_dev"):
-        shutil.copy(
-            files / "data" / f"{name.replace('13', '12')}.parquet", tmp_path / f"{name}.parquet"
-        )
-    tasks = ["sts12", "sts13", "sts-b-dev"]
-    some, whole = (
-        board_of(asked(files, "one", tasks=names, data=str(tmp_path)))
-        for names in (tasks, tasks[:2])
-    )
-    noted = [
-        [note for note in board_notes(one, main(one)) if "STS12, STS13" in note]
-        for one in (some, whole)
-    ]
-    assert [len(notes) for notes in noted] == [1, 0]
-
-
-@pytest.mark.parametrize("task", ["cranfield", "sts12"])
-def test_table_with_bm25_names_its_parameters(files: Path, task: str):
-    found = compared(asked(files, models=["BM25", "random"], tasks=[task, "sts13"]))
-    assert any("k1 1.2, b 0.75, k3 8" in note for note in comparison_notes(found))
 
 
 def test_second_run_runs_no_body(files: Path, board: Scoreboard):
@@ -641,12 +616,6 @@ def test_names_in_a_table_are_the_shortest_unique_ends():
     assert list(labelled(["/runs/random", "/runs/one"], taken=["random"])) == ["runs/random", "one"]
 
 
-def test_shortened_name_is_listed_with_its_encoder(board: Scoreboard):
-    (note,) = [note for note in model_notes(board.models, board.encoders) if "one: " in note]
-    assert board.models["one"] in note
-    assert board.encoders["one"].digest[:12] in note
-
-
 def test_folder_named_as_another_task_is_its_own_task(files: Path, tmp_path: Path):
     """Of three folders called Cranfield, one twice, and the suite's task."""
     folders = [write_beir(tmp_path / name / "Cranfield") for name in "ab"]
@@ -715,12 +684,6 @@ def test_beir_folder_named_among_the_tasks_stands_alone(files: Path, tmp_path: P
     assert [task.name for task, _ in both.places()] == ["STS12", "tickets"]
     with pytest.raises(UsageError, match="tickets"):
         asked(files, "one", tasks=["tickets"]).places()
-
-
-def test_unknown_task_is_refused_with_the_nearest_name(files: Path, tmp_path: Path):
-    folders = [str(write_beir(tmp_path / name / "tickets")) for name in ("old", "new")]
-    with pytest.raises(UsageError, match="new/tickets"):
-        asked(files, "one", tasks=["new-tickets"], beir=folders).places()
 
 
 def test_error_of_every_system_is_shown_once(files: Path, tmp_path: Path, capsys):
