@@ -274,7 +274,7 @@ def postprocess(
     from sentemb_core.corpus.table import first_sentences
     from sentemb_core.encoder.batching import pooled_vectors
     from sentemb_core.encoder.card import CardFacts, base_of, model_card
-    from sentemb_core.postprocess.finished import behind_map
+    from sentemb_core.postprocess.encoder_maps import with_map
     from sentemb_core.progress import progress
 
     with open_encoder(model) as encoder, open_documents(checked) as documents:
@@ -282,7 +282,7 @@ def postprocess(
         with progress("encode sentences", len(texts)) as update:
             vectors = pooled_vectors(encoder, encoder.tokenise(texts), progress=update)
         with progress(f"fit the {named}", len(texts)) as update:
-            mapped = behind_map(encoder, vectors, by, keep=keep, progress=update)
+            mapped = with_map(encoder, vectors, by, keep=keep, progress=update)
         base = base_of(model)
         card = model_card(CardFacts(name=f"{Path(model).name} with {named}", base=base))
         _save(mapped, folder, card)

@@ -111,7 +111,7 @@ def finished_encoder(
     from sentemb_core.encoder.batching import naming_documents, pooled_vectors
     from sentemb_core.encoder.card import CardFacts, model_card
     from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
-    from sentemb_core.postprocess.finished import behind_map
+    from sentemb_core.postprocess.encoder_maps import with_map
     from sentemb_core.training.batches import some
     from tasks.prefect_pages import progress
 
@@ -124,7 +124,7 @@ def finished_encoder(
     ):
         pooled = pooled_vectors(before, corpus.tokens(trainable), progress=advance)
     with progress(f"fit the {in_words(kind)}", len(trainable)) as advance:
-        mapped = behind_map(before, pooled, kind, seed=seed, progress=advance)
+        mapped = with_map(before, pooled, kind, seed=seed, progress=advance)
     with new_artifact("model") as draft:
         facts = CardFacts(
             name=f"sentemb {in_words(kind)}", parent=encoder.digest, corpus=sentences.digest

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 
-def whitened(
+def with_whitening(
     encoder: Encoder,
     vectors: Float32[np.ndarray, "n dim"],
     keep: int | None = None,
@@ -48,7 +48,7 @@ def whitened(
     return _with_layers(encoder, whitening.linear())
 
 
-def flowed(
+def with_flow(
     encoder: Encoder,
     vectors: Float32[np.ndarray, "n dim"],
     seed: int,
@@ -73,7 +73,7 @@ def flowed(
     return _with_layers(encoder, *fitted_flow(vectors, seed, progress=progress).layers())
 
 
-def behind_map(
+def with_map(
     encoder: Encoder,
     vectors: Float32[np.ndarray, "n dim"],
     kind: Map,
@@ -85,19 +85,19 @@ def behind_map(
     """Return the encoder with a map of this kind, fitted on its vectors.
 
     Args:
-        encoder: As `whitened`, `flowed`.
-        vectors: As `whitened`, `flowed`.
+        encoder: As `with_whitening`, `with_flow`.
+        vectors: As `with_whitening`, `with_flow`.
         kind: The kind of map.
         keep: For a whitening, soft or not.
         seed: For a flow.
         progress: For a flow; a whitening is one decomposition.
 
     Raises:
-        UsageError, BadEmbeddingError, DivergedError: as `whitened`, `flowed`.
+        UsageError, BadEmbeddingError, DivergedError: as `with_whitening`, `with_flow`.
     """
     if kind == "flow":
-        return flowed(encoder, vectors, seed, progress)
-    return whitened(encoder, vectors, keep, SOFT if kind == "soft_whitening" else 1.0)
+        return with_flow(encoder, vectors, seed, progress)
+    return with_whitening(encoder, vectors, keep, SOFT if kind == "soft_whitening" else 1.0)
 
 
 def _whitened_table(table: StaticTable, whitening: Whitening) -> StaticTable:
