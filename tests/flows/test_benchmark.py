@@ -528,7 +528,7 @@ def test_encoder_equals_itself(files: Path, tmp_path: Path):
     assert len({encoder.digest for encoder in pair.encoders.values()}) == 1
     found = [comparison_of(ref) for ref in pair.differences]
     assert [one.task for one in found] == ["Cranfield", "STS12", "STS-B-dev", "tree_depth"]
-    assert {(one.difference, one.verdict) for one in found} == {(0.0, "undecided")}
+    assert {(one.difference, one.winner) for one in found} == {(0.0, "undecided")}
 
 
 def settings_of(record: Json, verb: Callable[..., int]) -> object:

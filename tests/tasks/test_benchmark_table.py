@@ -22,14 +22,14 @@ DEV = [task("STS-B-dev", averaged=False), task("tree_depth", averaged=True, grou
 
 
 @pytest.mark.parametrize(
-    ("tasks", "verdicts", "numbers"),
+    ("tasks", "winners", "numbers"),
     [
         (SICK, {"STS12": "undecided", "SICK-R": "second", "SICK-R-all": "second"}, (0, 2, 1, 1)),
         (DEV, {"STS-B-dev": "first"}, (1, 1, 0, 0)),
     ],
     ids=["a set inside another counts once", "a set that counts in no average"],
 )
-def test_conclusion_counts_the_averaged_tasks(tasks, verdicts, numbers: tuple[int, ...]):
-    found = [SimpleNamespace(task=name, verdict=verdict) for name, verdict in verdicts.items()]
+def test_conclusion_counts_the_averaged_tasks(tasks, winners, numbers: tuple[int, ...]):
+    found = [SimpleNamespace(task=name, winner=winner) for name, winner in winners.items()]
     words = conclusion(found, tasks, "a", "b").replace(";", "").replace(".", "").split()
     assert tuple(int(word) for word in words if word.isdigit()) == numbers
