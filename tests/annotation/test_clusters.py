@@ -147,6 +147,6 @@ def test_shards_change_nothing(corpus, cut):
     np.testing.assert_array_equal(np.concatenate(parts), whole)
 
 
-def test_groups_are_renamed_by_their_first_sentence_within_each_document():
+def test_groups_are_numbered_by_first_appearance():
     groups = np.array([5, 2, 5, 9, 9, 8])
     assert by_first_appearance(groups, np.array([10, 13, 13, 16])).tolist() == [0, 1, 0, 0, 0, 1]

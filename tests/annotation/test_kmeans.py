@@ -62,13 +62,13 @@ def test_the_same_seed_gives_the_same_centroids():
     assert not np.array_equal(one, other)
 
 
-def test_clusters_are_the_sentences_of_one_document_with_one_centroid():
+def test_clusters_share_a_document_and_a_centroid():
     offsets = np.array([20, 24, 24, 27])
     labels = clusters_by_centroid(np.array([3, 0, 3, 1, 3, 3, 0]), offsets)
     assert labels.tolist() == [0, 1, 0, 2, 0, 0, 1]
 
 
-def test_many_clusters_of_few_sentences_take_no_more_memory_than_these():
+def test_large_centroid_numbers_need_no_memory():
     documents = 30_000
     offsets = 2 * np.arange(documents + 1)
     labels = clusters_by_centroid(np.full(2 * documents, 10**12), offsets)

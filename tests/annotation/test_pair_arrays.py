@@ -101,13 +101,7 @@ def test_edges_of_held_out_documents_are_no_pairs():
     assert (i.tolist(), j.tolist()) == ([13], [14])
 
 
-def test_another_seed_draws_other_partners():
-    labels, offsets = np.zeros(40, np.int32), np.array([0, 40])
-    one, other = (listed(labels, offsets, max_partners=4, seed=seed) for seed in (1, 2))
-    assert one != other
-
-
-def test_a_cluster_of_a_thousand_sentences_comes_in_bounded_chunks():
+def test_chunks_of_a_large_cluster_are_bounded():
     labels, offsets = np.zeros(1_000, np.int32), np.array([0, 1_000])
     sizes = [len(i) for i, _ in cluster_pairs(labels, offsets, chunk=10_000)]
     assert sum(sizes) == 499_500

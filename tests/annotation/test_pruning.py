@@ -13,7 +13,7 @@ VECTORS = np.random.default_rng(3).standard_normal((11, 6)).astype(np.float32)
 
 @pytest.mark.parametrize("mutual", [False, True])
 @pytest.mark.parametrize("top_k", [1, 10])
-def test_the_kept_edges_are_those_of_the_definition(top_k: int, mutual: bool):
+def test_kept_edges_equal_the_networkx_definition(top_k: int, mutual: bool):
     edges = prune_to_top_k(neighbours(VECTORS, np.array([0, 11]), 10), top_k, mutual=mutual)
     graph = networks.pruned(networks.document_graph(VECTORS), top_k, mutual=mutual)
     assert list(zip(edges.i.tolist(), edges.j.tolist(), strict=True)) == sorted(graph.edges)
@@ -27,6 +27,6 @@ def test_a_smaller_top_k_needs_no_new_graph():
 
 
 @pytest.mark.parametrize("top_k", [0, 3])
-def test_a_top_k_the_graph_does_not_hold_is_refused(top_k: int):
+def test_a_top_k_above_the_degree_is_refused(top_k: int):
     with pytest.raises(UsageError):
         prune_to_top_k(neighbours(VECTORS, np.array([0, 11]), 2), top_k)

@@ -70,7 +70,7 @@ def test_the_probability_never_falls_with_the_similarity():
     assert rising[-1] > 0.99
 
 
-def test_distant_pairs_lie_in_one_document_and_are_no_neighbours():
+def test_distant_pairs_are_in_one_document_and_not_adjacent():
     offsets = np.array([0, 1, 3, 9, 9, 20])
     i, j = distant_pairs(partial(spans_in, offsets), 20, 500, np.random.default_rng(0))
     document = np.repeat(np.arange(5), np.diff(offsets))

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from sklearn.metrics import adjusted_rand_score
 
 from sentemb_core.annotation.statistics import (
-    ClusterStatistics,
     adjusted_rand,
     cluster_statistics,
     lexical_overlap,
@@ -45,11 +44,6 @@ def test_shards_add_up_to_the_whole():
         for a, b, c, d in ((0, 7, 0, 2), (7, 11, 2, 4))
     ]
     assert parts[0] + parts[1] == cluster_statistics(LABELS, OFFSETS)
-
-
-def test_no_annotation_has_no_share_and_no_mean():
-    assert ClusterStatistics().kept_share == 0
-    assert ClusterStatistics().mean_clusters == 0
 
 
 drawn = st.lists(
@@ -89,17 +83,12 @@ def test_pair_disagreement_equals_a_comparison_of_sets(documents):
     assert pair_disagreement(one, other, offsets) == pytest.approx(expected)
 
 
-def test_overall_agreement_weighs_documents_by_what_could_agree():
+def test_overall_agreement_weights_documents_by_their_pairs():
     one = np.array([0, 0, 1, 1, 0, 0, 1, 1, 1, 1], np.int32)
     other = np.array([0, 0, 1, 1, 0, 1, 0, 1, 0, 1], np.int32)
     found = adjusted_rand(one, other, np.array([0, 4, 10]))
     assert found.per_document[0] == 1
     assert found.per_document[1] < found.overall < 1
-
-
-def test_unrelated_labels_agree_like_chance():
-    one, other = np.random.default_rng(0).integers(0, 4, (2, 30_000)).astype(np.int32)
-    assert adjusted_rand(one, other, np.arange(0, 30_001, 30)).overall == pytest.approx(0, abs=0.01)
 
 
 def test_overlap_counts_words_not_their_case_order_or_repetition():

@@ -73,9 +73,7 @@ def peer_vectors(folder: Path) -> np.ndarray:
 
 
 @pytest.mark.parametrize(("architecture", "shape", "pooling"), HALVES)
-def test_the_encoder_half_of_a_t5_gives_the_vectors_of_sentence_transformers(
-    architecture, shape, pooling, tmp_path
-):
+def test_a_t5_gives_the_vectors_of_sentence_transformers(architecture, shape, pooling, tmp_path):
     base = t5(tmp_path / "base", architecture, shape)
     assert encoder_kind(str(base)) == "transformer"
     encoder = started(base, pooling=pooling)
@@ -90,14 +88,6 @@ def test_the_encoder_half_of_a_t5_gives_the_vectors_of_sentence_transformers(
         assert same[0] == same[1], file
 
 
-def test_a_t5_without_modules_is_read_as_sentence_transformers_reads_it(tmp_path):
-    base = t5(tmp_path)
-    peer = SentenceTransformer(str(base), device="cpu")
-    peer.max_seq_length = 18
-    theirs = peer.encode(TEXTS, show_progress_bar=False, normalize_embeddings=True)
-    np.testing.assert_allclose(embed_texts(started(base), TEXTS), theirs, atol=1e-5)
-
-
 def test_a_folder_in_the_form_of_sentence_t5_is_read_whole(tmp_path):
     half = Transformer(str(t5(tmp_path / "base")), max_seq_length=18)
     wider = Dense(16, 24, bias=False, activation_function=torch.nn.Identity())
@@ -109,7 +99,7 @@ def test_a_folder_in_the_form_of_sentence_t5_is_read_whole(tmp_path):
     np.testing.assert_allclose(embed_texts(encoder, TEXTS), theirs, atol=1e-5)
 
 
-def test_transformers_finds_the_whole_half_in_a_saved_folder(tmp_path):
+def test_transformers_loads_the_saved_half_completely(tmp_path):
     encoder = started(t5(tmp_path / "base", T5Model))
     save_encoder(encoder, tmp_path / "saved", "card")
     weights = load_file(tmp_path / "saved/model.safetensors")
@@ -130,7 +120,7 @@ def test_a_t5_has_no_token_that_stands_for_the_sentence(pooling, tmp_path):
         started(t5(tmp_path), pooling=pooling)
 
 
-def test_xlnets_token_for_the_sentence_stands_last():
+def test_xlnet_has_no_first_token_for_the_sentence():
     shape = XLNetConfig(vocab_size=9, d_model=8, n_layer=1, n_head=2, d_inner=8)
     with pytest.raises(UsageError):
         require_pooling(XLNetModel(shape), "cls_before_pooler")

@@ -105,7 +105,7 @@ def test_progress_counts_sentences_by_their_tokens_up_to_all_of_them():
 
 
 @pytest.mark.parametrize("training", [True, False])
-def test_encoding_is_without_dropout_and_leaves_the_mode_as_found(training, sentences):
+def test_encoding_has_no_dropout_and_restores_the_mode(training, sentences):
     encoder = start("transformer").train(training)
     np.testing.assert_array_equal(embed_texts(encoder, sentences), embed_texts(encoder, sentences))
     assert encoder.training == encoder.backbone.training == training
@@ -132,7 +132,7 @@ def test_cosine_vectors_have_length_one_and_dot_vectors_their_own(sentences):
     assert lengths["dot"].std() > 1e-3
 
 
-def test_a_text_longer_than_the_maximum_is_cut_and_keeps_its_end_token():
+def test_a_long_text_is_cut_and_keeps_its_end_token():
     encoder = start("transformer", max_length=8)
     (ids,) = encoder.tokenise(["pay a claim " * 20])
     assert len(ids) == 8

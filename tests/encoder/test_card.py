@@ -26,7 +26,7 @@ TRAINED = CardFacts(
 STATIC = TRAINED.model_copy(update={"base": "static", "kind": "static"})
 
 
-def test_the_card_names_corpus_parent_scores_loading_and_licence():
+def test_the_card_has_corpus_parent_scores_and_licence():
     card = model_card(TRAINED)
     for part in (
         "1,200",
@@ -44,7 +44,7 @@ def test_the_card_names_corpus_parent_scores_loading_and_licence():
 
 
 @pytest.mark.parametrize("facts", [TRAINED, STATIC, CardFacts()])
-def test_the_front_matter_is_yaml_and_no_name_is_left_to_fill_in(facts: CardFacts):
+def test_the_front_matter_is_yaml_without_placeholders(facts: CardFacts):
     card = model_card(facts)
     _, front, body = card.split("---\n", 2)
     read = yaml.safe_load(front)
@@ -78,7 +78,7 @@ def test_its_snippets_run_as_printed(
     assert ("model" in done) == (facts != STATIC)
 
 
-def test_what_is_not_known_is_left_out():
+def test_unknown_values_are_left_out():
     card = model_card(CardFacts())
     absent = ("license:", "## Scores", "Corpus", "None", "Labelled pairs", "R@k", "tokens of")
     for unknown in absent:

@@ -69,7 +69,7 @@ def test_sentence_transformers_and_a_loaded_encoder_give_the_same_vectors(
         assert again.read_bytes() == path.read_bytes()
 
 
-def test_the_layers_compute_in_float32_where_the_encoder_does_in_bfloat16(sentences):
+def test_layers_compute_in_float32_inside_bfloat16(sentences):
     encoder, dtypes = layered("transformer"), []
     for layer in encoder.layers:
         layer.register_forward_hook(lambda _m, _i, states: dtypes.append(states.dtype))
@@ -79,7 +79,7 @@ def test_the_layers_compute_in_float32_where_the_encoder_does_in_bfloat16(senten
     assert dtypes == [torch.bfloat16, *[torch.float32] * 4]
 
 
-def test_a_start_from_the_folder_keeps_the_layers_unless_it_asks_for_another_pooling(tmp_path):
+def test_layers_are_kept_unless_the_pooling_changes(tmp_path):
     save_encoder(layered("transformer"), tmp_path, "card")
     assert start_encoder(EncoderConfig(name=str(tmp_path)), None).dim == 7
     other = start_encoder(EncoderConfig(name=str(tmp_path), pooling="cls_before_pooler"), None)

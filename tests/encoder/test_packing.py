@@ -38,7 +38,7 @@ def rows_of(lengths, pad_id=0):
 
 
 @pytest.mark.parametrize("family", sorted(FAMILIES))
-def test_every_text_sees_itself_alone(family):
+def test_every_text_attends_to_itself_only(family):
     model = backbone(family)
     assert packs(model)
     ids, mask = rows_of(LENGTHS, model.config.pad_token_id)
@@ -57,10 +57,6 @@ def test_every_text_sees_itself_alone(family):
 @pytest.mark.parametrize("family", ["mpnet", "albert"])
 def test_other_families_read_padded_rows(family):
     assert not packs(backbone(family))
-
-
-def test_a_static_table_has_nothing_to_pack():
-    assert not packs(start("static").backbone)
 
 
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=30))
@@ -111,7 +107,7 @@ def test_no_padding_is_computed(monkeypatch):
     assert [tuple(shape[:2]) for shape in shapes] == [(1, ROUND), (2, 30), (2, 30)]
 
 
-def test_the_backbone_is_left_as_it_was(tmp_path, monkeypatch):
+def test_the_backbone_is_restored(tmp_path, monkeypatch):
     encoder = start("transformer")
     ids, mask = rows_of(LENGTHS)
     encoder(ids, mask)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from sentemb_core.encoder.pooling import mean_pool, two_layer_mean
+from sentemb_core.encoder.pooling import mean_pool
 from tests.encoder.starting import start
 
 HIDDEN = torch.tensor([[[1.0, 2.0], [3.0, 6.0], [100.0, 100.0]]])
@@ -24,10 +24,6 @@ def test_the_mean_is_summed_in_float32():
 def test_nothing_but_padding_gives_zero():
     assert mean_pool(HIDDEN, torch.zeros_like(MASK)).tolist() == [[0.0, 0.0]]
     assert mean_pool(HIDDEN[:, :0]).tolist() == [[0.0, 0.0]]
-
-
-def test_two_layers_weigh_the_same():
-    assert two_layer_mean(HIDDEN, 3 * HIDDEN, MASK).tolist() == [[4.0, 8.0]]
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ def test_two_starts_with_one_seed_are_identical(name, tmp_path):
         assert (tmp_path / "first" / file).read_bytes() == (tmp_path / "second" / file).read_bytes()
 
 
-def test_starting_leaves_the_global_random_state_alone():
+def test_starting_keeps_the_global_random_state():
     before = torch.random.get_rng_state()
     start("transformer")
     assert torch.equal(before, torch.random.get_rng_state())
@@ -73,7 +73,7 @@ def test_the_shape_is_that_of_the_config():
 
 
 @pytest.mark.parametrize(("asked", "given"), [(None, 30), (64, 64), (12, 20)])
-def test_positions_are_those_asked_for_or_leave_room_for_repeated_words(asked, given):
+def test_positions_have_room_for_repeated_words(asked, given):
     assert start("transformer", max_length=20, positions=asked).positions == given
 
 
@@ -82,7 +82,7 @@ def test_static_vectors_start_small():
     assert weights.std().item() == pytest.approx(0.05, rel=0.05)
 
 
-def test_a_saved_folder_keeps_its_settings_unless_the_config_says_otherwise(tmp_path, caplog):
+def test_a_folder_keeps_its_settings_unless_the_config_differs(tmp_path, caplog):
     saved = start("transformer", pooling="first_last_mean", similarity="dot", max_length=20)
     save_encoder(saved, tmp_path, "card")
     kept = start_encoder(EncoderConfig(name=str(tmp_path)), None)
@@ -129,7 +129,7 @@ def test_an_absent_published_encoder_is_refused():
         start_encoder(EncoderConfig(name="nobody/nowhere"), None)
 
 
-def test_a_published_encoder_starts_by_its_name_once_it_is_on_this_machine(tmp_path, monkeypatch):
+def test_a_downloaded_encoder_starts_by_its_name(tmp_path, monkeypatch):
     published = tmp_path / "models--somebody--tiny-bert"
     folder = published / "snapshots" / ("0" * 40)
     ours = start("transformer", pooling="first_last_mean")
@@ -144,7 +144,7 @@ def test_a_published_encoder_starts_by_its_name_once_it_is_on_this_machine(tmp_p
         start_encoder(EncoderConfig(name="somebody/tiny-bret"), None)
 
 
-def test_of_a_published_encoder_neither_pickles_nor_code_are_fetched(tmp_path, monkeypatch):
+def test_neither_pickles_nor_code_are_downloaded(tmp_path, monkeypatch):
     files = ["config.json", "1_Pooling/config.json", "vocab.txt", "model.safetensors"]
     asked = {}
 
@@ -206,7 +206,7 @@ def test_a_file_of_word_vectors_is_the_mean_of_its_words(tmp_path):
 
 
 @pytest.mark.parametrize("more", ["tax 1 2\n", "tax 1 2 3 4\n"])
-def test_word_vectors_of_two_widths_are_refused_wherever_they_are(tmp_path, more):
+def test_word_vectors_of_two_widths_are_refused(tmp_path, more):
     file = tmp_path / "glove.vec"
     file.write_text(GLOVE + more)
     for refuse in (encoder_kind, lambda name: start_encoder(EncoderConfig(name=name), None)):

@@ -71,7 +71,7 @@ def test_a_text_without_a_known_word_is_zero():
     assert not encoder.vectors(encoder.backbone.embedding.weight[:2]).detach().numpy().any()
 
 
-def test_a_table_with_capitals_tells_them_apart_and_one_without_does_not():
+def test_only_a_table_with_capitals_is_case_sensitive():
     without = word_encoder(table(), max_length=32)
     assert without.tokenise(["The TAX"])[0].tolist() == [2, 3]
     cased = word_encoder(table(["the", "The", "TAX"]), max_length=32)

@@ -37,7 +37,7 @@ def test_the_page_has_the_readers_colours_and_no_errors(view, theme):
     assert rows.mean() > 0.5, "most lines of the page show something"
 
 
-def test_nothing_reaches_over_the_right_edge(view):
+def test_nothing_overflows_the_right_edge(view):
     assert np.all(view.picture[:, -8:] == view.background)
 
 

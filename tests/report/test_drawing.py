@@ -12,5 +12,5 @@ def test_a_long_label_is_cut_short():
     assert drawable("x" * LONGEST_LABEL) == "x" * LONGEST_LABEL
 
 
-def test_hues_and_markers_do_not_come_again_together():
+def test_hues_and_markers_have_no_common_period():
     assert math.gcd(len(HUES), len(MARKERS)) == 1

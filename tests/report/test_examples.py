@@ -30,7 +30,7 @@ def test_a_document_is_clustered_as_the_rounds_cluster_it(tmp_path: Path):
     assert partition_by(view, AnnotationConfig())(rows) == literal
 
 
-def test_neighbours_that_are_no_partners_are_not_joined(tmp_path: Path):
+def test_close_neighbours_are_not_joined(tmp_path: Path):
     """Sentences 0 and 1 are nearest; a distance of 2 forbids the pair."""
     vectors = np.array([[1, 0], [0.9, 0.1], [0.8, -0.6], [0, 1]], np.float32)
     view, rows = stored(tmp_path, vectors), np.arange(4)
@@ -42,7 +42,7 @@ def test_neighbours_that_are_no_partners_are_not_joined(tmp_path: Path):
     ("best", "after"),
     [("round 1", "round 1"), ("round 2", "round 2"), ("start", "round 2"), ("unseen", "round 2")],
 )
-def test_the_first_encoder_is_never_held_against_itself(best, after):
+def test_the_first_encoder_is_never_compared_with_itself(best, after):
     views = {label: lambda rows: [] for label in ("start", "round 1", "round 2")}
     assert first_and_best(views, best) == (views["start"], views[after])
     assert first_and_best({"start": views["start"]}, best) == (views["start"], views["start"])

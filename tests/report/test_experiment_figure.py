@@ -22,7 +22,7 @@ def legend_of(figure: Figure) -> list[str]:
     return [text.get_text() for legend in figure.legends for text in legend.get_texts()]
 
 
-def test_a_curve_shows_the_mean_its_band_the_fixed_line_and_the_papers():
+def test_a_curve_has_mean_band_fixed_line_and_paper():
     figure = experiment_figure(CURVE, "paper.t1: Shares", "share of tokens masked")
     ours, theirs = figure.axes
     assert ours.get_xlabel() == "share of tokens masked"
@@ -36,7 +36,7 @@ def test_a_curve_shows_the_mean_its_band_the_fixed_line_and_the_papers():
     assert len(png(figure)) > 5_000
 
 
-def test_curves_of_one_axis_have_their_names_once_whatever_the_columns():
+def test_a_curve_has_one_legend_entry_for_all_columns():
     marks = [
         mark(f"{curve} {x}", x, 0.5, column=column, curve=curve)
         for column in ("a", "b")
@@ -48,7 +48,7 @@ def test_curves_of_one_axis_have_their_names_once_whatever_the_columns():
     assert legend_of(figure) == ["MLM", "both"]
 
 
-def test_more_columns_than_fit_a_line_stand_on_the_next():
+def test_many_columns_wrap_to_the_next_line():
     marks = [mark("simcse", None, 0.5, column=str(k)) for k in range(5)]
     panels = experiment_figure(marks, "t", None).axes
     assert [axes.axison for axes in panels] == [True] * 5 + [False]
@@ -59,13 +59,13 @@ def test_more_columns_than_fit_a_line_stand_on_the_next():
 @pytest.mark.parametrize(
     ("settings", "each"), [((1, 2), True), ((16, 24, 32, 40), True), ((32, 64, 128, 512), False)]
 )
-def test_settings_have_a_tick_each_where_there_is_room(settings: tuple[int, ...], each: bool):
+def test_every_setting_has_a_tick_if_there_is_room(settings: tuple[int, ...], each: bool):
     marks = [mark(str(one), one, 0.5) for one in settings]
     (axes,) = experiment_figure(marks, "t", "anchors of a document").axes
     assert (axes.get_xticks().tolist() == list(settings)) is each
 
 
-def test_settings_that_lie_far_apart_stand_on_a_logarithm():
+def test_distant_settings_have_a_logarithmic_axis():
     far = [mark(str(x), x, 0.5) for x in (1e-5, 1e-3, 1e-1)]
     figure = experiment_figure(far, "t", "weight")
     (axes,) = figure.axes
@@ -75,16 +75,9 @@ def test_settings_that_lie_far_apart_stand_on_a_logarithm():
     assert {"0.001", "0.1"} <= written, "as numbers, not as the source of a formula"
 
 
-def test_without_an_axis_every_arm_has_a_line_and_every_seed_a_dot():
+def test_without_an_axis_an_arm_is_a_line_of_dots():
     marks = [mark("simcse", None, 0.4, 0.5, 0.6), mark("bce", None, 0.2)]
     (axes,) = experiment_figure(marks, "t", None).axes
     assert [label.get_text() for label in axes.get_yticklabels()] == ["simcse", "bce"]
     dots = [line for line in axes.get_lines() if line.get_marker() == "o"]
     assert [len(line.get_xdata()) for line in dots] == [3, 1]
-
-
-def test_few_numbers_stand_below_a_panel_so_that_none_touch():
-    marks = [mark("declutr", None, 0.6818, 0.7178), mark("simcse", None, 0.7)]
-    (axes,) = experiment_figure(marks, "t", None).axes
-    low, high = axes.get_xlim()
-    assert 2 < len([tick for tick in axes.get_xticks() if low <= tick <= high]) < 7

@@ -8,7 +8,7 @@ from matplotlib.image import imread
 
 from sentemb_core.report.data import Curve, RoundRow, RunReport
 from sentemb_core.report.drawing import HUES, Drawing, inline_svg, png
-from sentemb_core.report.run_figures import draw, kept_share, running_mean, shares, training
+from sentemb_core.report.run_figures import draw, kept_share, running_mean, training
 
 
 @pytest.fixture(scope="module")
@@ -16,7 +16,7 @@ def drawings(report):
     return draw(report)
 
 
-def test_a_full_report_draws_every_panel_under_its_own_names(drawings):
+def test_every_panel_has_its_own_names(drawings):
     assert list(drawings) == [
         "recall",
         "cluster_sizes",
@@ -65,7 +65,7 @@ def test_noisy_trainings_can_be_distinguished():
     assert rates.lines[0].get_ydata().tolist() == steps, "nothing hides a rate"
 
 
-def test_a_running_mean_is_of_what_there_is():
+def test_a_running_mean_ignores_missing_values():
     nan = float("nan")
     assert running_mean(np.array([1.0, 2.0, nan, 6.0, 8.0]), 3).tolist() == [
         1.5,
@@ -88,7 +88,7 @@ def test_small_multiples_share_their_scales(drawings):
     "labels", [["start", "round 1"], ["start", "after conpono", "cycle 1, round 1", "fine-tuned",
     "control"], [f"cycle 1, round {n}" for n in range(9)]],
 )  # fmt: skip
-def test_names_below_an_axis_do_not_meet(labels):
+def test_names_below_an_axis_do_not_overlap(labels):
     rows = [RoundRow(label=label, validation={"forward": {5: 0.5}}) for label in labels]
     words = {"title": "t", "verdict": "v", "command": "c"}
     figure = draw(RunReport(**words, rounds=rows))["recall"][0].figure
@@ -117,13 +117,13 @@ def test_a_figure_takes_the_colours_and_the_font_of_the_page(drawings):
     assert "<style" not in drawing
 
 
-def test_words_of_a_figure_that_look_like_its_markup_stay_as_they_are():
+def test_texts_of_a_figure_are_not_restyled():
     words = 'id="a" url(#b) #0072b2 xlink:'
     drawn = training([curve_of(words, loss=[0.5], learning_rate=[0.1])], "loss")
     assert f">{words}<" in inline_svg(Drawing("loss", "", drawn))
 
 
-def test_ids_of_two_figures_never_meet(drawings):
+def test_figures_have_different_ids(drawings):
     first, second = (
         str(inline_svg(replace(drawings["overlap"][0], name=name, alt=""))) for name in "ab"
     )
@@ -144,13 +144,8 @@ def test_any_label_can_be_drawn(label):
         assert "<b>" not in inline_svg(replace(panel[0], alt=label))
 
 
-def test_only_clusters_have_a_share_to_be_warned_of():
+def test_only_clusters_have_a_warning_line():
     rows = [RoundRow(label=f"round {n}", kept_share=0.2) for n in (1, 2)]
     edges = [row.model_copy(update={"positives": "edge"}) for row in rows]
     assert len(kept_share(rows).axes[0].lines) == 1
     assert not kept_share(edges).axes[0].lines
-
-
-def test_shares_sum_to_a_hundred_or_to_nothing():
-    assert shares([1, 3]).tolist() == [25, 75]
-    assert not np.any(shares([0, 0]))

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 from rich.console import Console
 
 from sentemb_core.report import graph as report_graph
@@ -25,7 +24,7 @@ def document(count: int = 4):
 
 @pytest.mark.parametrize("mutual", [False, True])
 @pytest.mark.parametrize("count", [1, 9])
-def test_the_graph_of_a_document_is_that_of_the_definition(count: int, mutual: bool):
+def test_the_graph_equals_the_networkx_definition(count: int, mutual: bool):
     vectors = np.random.default_rng(count).standard_normal((count, 6)).astype(np.float32)
     for top_k in (1, 3, 20):
         graph, labels = annotated_document(vectors, top_k, mutual=mutual)
@@ -37,7 +36,7 @@ def test_the_graph_of_a_document_is_that_of_the_definition(count: int, mutual: b
         assert labels == graph_clusters(literal)
 
 
-def test_the_graph_of_a_long_document_holds_no_more_than_its_edges():
+def test_a_long_document_needs_memory_for_its_edges_only():
     vectors = np.random.default_rng(0).standard_normal((3_000, 4)).astype(np.float32)
     tracemalloc.start()
     graph, _ = annotated_document(vectors, 1, mutual=False)
@@ -48,14 +47,14 @@ def test_the_graph_of_a_long_document_holds_no_more_than_its_edges():
 
 
 @pytest.mark.parametrize("suffix", [".png", ".svg"])
-def test_a_document_is_drawn_the_same_every_time(tmp_path: Path, suffix: str):
+def test_equal_documents_give_equal_figures(tmp_path: Path, suffix: str):
     one, other = tmp_path / f"one{suffix}", tmp_path / f"other{suffix}"
     draw_document(*document(), SENTENCES, one)
     draw_document(*document(), SENTENCES, other)
     assert one.read_bytes() == other.read_bytes()
 
 
-def test_the_picture_names_every_sentence_in_its_clusters_colour(tmp_path: Path):
+def test_the_figure_names_every_sentence_in_its_colour(tmp_path: Path):
     draw_document(*document(), SENTENCES, tmp_path / "picture.svg")
     svg = (tmp_path / "picture.svg").read_text("utf-8")
     assert "The cat sat." in svg
@@ -63,33 +62,10 @@ def test_the_picture_names_every_sentence_in_its_clusters_colour(tmp_path: Path)
     assert {colour for colour in report_graph.HUES if colour in svg} == {*report_graph.HUES[:2]}
 
 
-def test_the_picture_tells_of_a_sentence_as_much_as_the_legend_is_wide(tmp_path: Path):
-    long = "The cat that sat on the mat saw how rates rose and fell and rose again by noon."
-    draw_document(*document(), [long, *SENTENCES[1:]], tmp_path / "picture.svg")
-    start = "The cat that sat on the mat saw how rates rose and fell and rose again …"
-    assert len(start) <= report_graph.LEGEND_WIDTH
-    assert f"1  {start}" in (tmp_path / "picture.svg").read_text("utf-8")
-
-
-def test_circles_at_the_rim_are_drawn_whole():
-    axes = Figure().add_subplot()
-    report_graph._draw_network(axes, *document())
-    assert not any(shown.get_clip_on() for shown in (axes.collections[-1], *axes.texts))
-
-
 def test_lone_sentences_and_strange_letters_can_be_drawn(tmp_path: Path):
     graph = pruned(document_graph(np.ones((1, 2), np.float32)), 1)
     draw_document(graph, [0], ["全て \U0001f600 " * 40], tmp_path / "alone.png")
     assert (tmp_path / "alone.png").stat().st_size > 1_000
-
-
-def test_a_long_document_is_listed_in_part_and_says_so(tmp_path: Path):
-    draw_document(*document(200), [f"number {i}" for i in range(200)], tmp_path / "long.svg")
-    assert "and 50 sentences more" in (tmp_path / "long.svg").read_text("utf-8")
-
-
-def test_many_clusters_have_as_many_colours():
-    assert len({*report_graph._colours(range(60))}) == 60
 
 
 def test_clusters_keep_their_distance_in_the_picture():
@@ -104,7 +80,7 @@ def test_clusters_keep_their_distance_in_the_picture():
     assert min(apart) > 0.3
 
 
-def test_the_table_shows_who_is_joined_to_whom_and_takes_no_sentence_for_markup():
+def test_the_table_shows_edges_and_escapes_markup():
     shown = io.StringIO()
     Console(file=shown, width=100).print(cluster_table(*document(), SENTENCES))
     rows = [
@@ -117,7 +93,7 @@ def test_the_table_shows_who_is_joined_to_whom_and_takes_no_sentence_for_markup(
     assert rows[0][2].startswith("2 (")
 
 
-def test_a_sentence_in_the_table_steers_no_terminal():
+def test_control_characters_do_not_reach_the_terminal():
     shown = io.StringIO()
     Console(file=shown, width=100).print(
         cluster_table(*document(), ["\x1b[2J\u202ea", *SENTENCES[1:]])

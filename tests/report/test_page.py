@@ -14,7 +14,6 @@ from sentemb_core.report.data import (
     DocumentClusters,
     FixedRow,
     Labelling,
-    Refusals,
     RoundRow,
     RunReport,
     SentencePair,
@@ -197,12 +196,6 @@ def test_ids_are_unique(full):
     assert len(ids) == len(set(ids))
 
 
-def test_headings_go_down_one_level_at_a_time(full):
-    levels = [int(name[1]) for name in Page(full).seen if re.fullmatch(r"h[1-6]", name)]
-    assert levels[0] == 1
-    assert set(levels[1:]) == {2}
-
-
 def test_every_figure_has_a_text_and_every_table_a_head(full):
     read = Page(full)
     texts = [value for tag, name, value in read.attributes if (tag, name) == ("svg", "aria-label")]
@@ -275,10 +268,6 @@ def test_an_empty_report_has_a_reason_for_every_empty_chapter():
     assert "svg" not in read.seen
     absences = [value for _, name, value in read.attributes if (name, value) == ("class", "absent")]
     assert len(absences) == 14
-
-
-def test_labels_that_were_all_used_are_counted():
-    assert "1,200" in Page(page_of(bare(labels=Refusals(read=1200)))).text
 
 
 def test_a_score_that_was_not_measured_is_a_dash_and_not_a_zero():

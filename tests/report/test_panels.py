@@ -30,7 +30,7 @@ def test_text_is_never_markup(tmp_path: Path):
     assert "A &lt;title&gt;" in page
 
 
-def test_a_picture_stands_in_the_page_itself(tmp_path: Path):
+def test_a_figure_is_inside_the_page(tmp_path: Path):
     figure = Figure()
     figure.subplots().plot([1, 2])
     page = written(tmp_path, Panel("Curve", drawing=Drawing("curve", "It rises", figure)))
@@ -38,7 +38,7 @@ def test_a_picture_stands_in_the_page_itself(tmp_path: Path):
     assert "<img" not in page
 
 
-def test_a_picture_says_how_to_read_it_and_keeps_its_size(tmp_path: Path):
+def test_a_figure_has_its_caption_and_its_size(tmp_path: Path):
     figure = Figure(figsize=(5, 2))
     drawing = Drawing("curve", "It rises", figure)
     page = written(tmp_path, Panel("Curve", drawing=drawing, reading="A dot is a <seed>."))
@@ -47,21 +47,15 @@ def test_a_picture_says_how_to_read_it_and_keeps_its_size(tmp_path: Path):
     assert "<figcaption>" not in written(tmp_path, Panel("Curve", drawing=drawing))
 
 
-def test_a_table_is_explained_a_line_a_title(tmp_path: Path):
+def test_a_legend_explains_the_titles(tmp_path: Path):
     page = written(tmp_path, replace(TABLE, legend={"x": "how many < all"}))
     assert "<dt>x</dt><dd>how many &lt; all</dd>" in page
     assert "<dl" not in written(tmp_path, TABLE)
 
 
-def test_a_command_stands_as_one(tmp_path: Path):
+def test_a_command_is_shown_as_code(tmp_path: Path):
     page = written(tmp_path, Panel("Again", command="python -m flows reproduce mutual.t1"))
     assert (
         '<pre class="scroll" tabindex="0"><code>python -m flows reproduce mutual.t1</code></pre>'
         in page
     )
-
-
-def test_equal_panels_give_equal_bytes(tmp_path: Path):
-    for name in ("one", "two"):
-        (tmp_path / name).mkdir()
-    assert written(tmp_path / "one", TABLE) == written(tmp_path / "two", TABLE)

@@ -32,7 +32,7 @@ def test_a_panel_a_group_with_a_line_a_task(points):
     assert lines == [["r0", "r1", "r2"], ["s0", "s1"]]
 
 
-def test_every_system_is_named_once_and_stands_where_it_was_measured(points):
+def test_every_system_has_one_name_and_its_values(points):
     figure = scores_figure(points)
     (legend,) = figure.legends
     assert [text.get_text() for text in legend.get_texts()] == list(SYSTEMS)
@@ -41,7 +41,7 @@ def test_every_system_is_named_once_and_stands_where_it_was_measured(points):
     assert marks.get_xdata().tolist() == pytest.approx([0, 10, 20])
 
 
-def test_an_interval_is_drawn_as_long_as_it_is(points):
+def test_an_interval_is_drawn_to_scale(points):
     bars = scores_figure(points).axes[0].containers[0][2][0].get_segments()
     assert bars[1][:, 0].tolist() == pytest.approx([0, 15])
 
@@ -53,7 +53,7 @@ def test_marks_of_one_line_do_not_cover_each_other(points):
     assert min(b - a for a, b in pairwise(heights)) > 0.1
 
 
-def test_no_two_of_many_systems_look_alike():
+def test_systems_differ_in_colour_or_marker():
     names = [f"m{k}" for k in range(50)]
     axes = scores_figure([point("R", "r", name) for name in names]).axes[0]
     marks = [container[0] for container in axes.containers]
@@ -63,7 +63,7 @@ def test_no_two_of_many_systems_look_alike():
 @pytest.mark.parametrize(
     "task", ["STS-B-retrieval (R@5, 53 queries)", "Amazon-Google (R_cap@10, 500 queries)"]
 )
-def test_a_task_is_named_whole_and_names_do_not_meet(task: str):
+def test_task_names_are_whole_and_do_not_overlap(task: str):
     figure = scores_figure([point("R", f"{task} {k}", name) for k in range(3) for name in "ab"])
     figure.draw_without_rendering()
     labels = figure.axes[0].get_yticklabels()
