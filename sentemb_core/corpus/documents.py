@@ -234,14 +234,14 @@ def _first_of_each_id(
                 break
     if repeated and config.on_duplicate == "error":
         # the places of first rows are not held in memory: the source is read again
-        first_places = places(config, {one.first for one in repeated})
-        found = "; ".join(
-            f"{one.doc_id!r} in {first_places.get(one.first, f'row {one.first}')} and in "
-            f"{one.again}"
-            for one in repeated
+        first_places = places(config, {again.first for again in repeated})
+        each = "; ".join(
+            f"{again.doc_id!r} in {first_places.get(again.first, f'row {again.first}')} and in "
+            f"{again.where}"
+            for again in repeated
         )
         raise DuplicateIdError(
-            f"Document ids must be unique. Found {found}. Lines are counted from 1; rows, elements "
+            f"Document ids must be unique. Found {each}. Lines are counted from 1; rows, elements "
             "and bytes from 0. Repair the ids, or use --on-duplicate keep-first."
         )
 
@@ -251,7 +251,7 @@ class RepeatedId(NamedTuple):
 
     doc_id: str
     first: int
-    again: str
+    where: str
 
 
 def _checked(

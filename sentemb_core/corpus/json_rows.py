@@ -68,10 +68,10 @@ def rows_of(
 
 def _keys_found(names: set[str], records: Iterator[JsonRow | BadRow]) -> set[str]:
     """Return the names that are a key of some record; stop reading when all are found."""
-    found: set[str] = set()
-    while found < names and (record := next(records, None)):
-        found |= set() if isinstance(record, BadRow) else names & record[2].keys()
-    return found
+    keys: set[str] = set()
+    while keys < names and (record := next(records, None)):
+        keys |= set() if isinstance(record, BadRow) else names & record[2].keys()
+    return keys
 
 
 def _json_lines(config: CorpusConfig, file: BufferedReader) -> Iterator[JsonRow | BadRow]:
@@ -210,9 +210,9 @@ class _Window:
         return bool(data)
 
     def _broken(self, what: str) -> UnreadableSourceError:
-        found = self._text[self._at : self._at + 40]
+        excerpt = self._text[self._at : self._at + 40]
         return UnreadableSourceError(
-            f"The JSON array of {self._config.source} is broken: {what}, found {found!r}. Repair "
+            f"The JSON array of {self._config.source} is broken: {what}, found {excerpt!r}. Repair "
             "it, or write one object a line (JSONL), where a bad row costs no other row."
         )
 

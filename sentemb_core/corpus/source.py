@@ -107,11 +107,11 @@ def _folder_format(path: Path) -> Format:
     if next(text_files(path), None) is not None:
         return "folder"
     files = [file for file in path.iterdir() if file.is_file()]
-    found = sorted({file.suffix or file.name for file in files})
+    suffixes = sorted({file.suffix or file.name for file in files})
     links = sum(file.is_symlink() for file in files)
     raise UnreadableSourceError(
         "A corpus folder has .txt or .md files, or is a saved data set. Found in "
-        f"{path}: {', '.join(found[:5]) or 'no files'}"
+        f"{path}: {', '.join(suffixes[:5]) or 'no files'}"
         f"{f' ({links} are links, which are not followed)' if links else ''}. Name a file or "
         "another folder."
     )

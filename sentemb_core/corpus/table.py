@@ -114,11 +114,11 @@ def vocabulary_texts(documents: Path, most: int = VOCABULARY_SENTENCES) -> Itera
 
     A larger corpus gives every k-th sentence in canonical order.
     """
-    every, ahead = max(1, -(-sentence_count(documents) // most)), 0
+    step, ahead = max(1, -(-sentence_count(documents) // most)), 0
     for batch in document_batches(documents, ["sentences"]):
         texts = batch.column("sentences").flatten().to_pylist()
-        yield from texts[ahead::every]
-        ahead = (ahead - len(texts)) % every
+        yield from texts[ahead::step]
+        ahead = (ahead - len(texts)) % step
 
 
 def sentence_count(documents: Path) -> int:

@@ -144,7 +144,7 @@ def repeating(documents: Path, pool: Collection[int]) -> list[int]:
     repeated: list[int] = []
     for row, document in enumerate(read_documents(documents)):
         sentences = set() if row in pool else set(map(digest, document.sentences))
-        if any(of_pool <= sentences for one in sentences for of_pool in known.get(one, ())):
+        if any(copied <= sentences for key in sentences for copied in known.get(key, ())):
             repeated.append(row)
     return repeated
 

@@ -263,7 +263,7 @@ def corpus_sampler(
     config: TrainingConfig,
     method: Method,
     corpus: TokenCorpus,
-    found: StoredAnnotation | None = None,
+    stored: StoredAnnotation | None = None,
 ) -> Sampler:
     """Return the sampler of a configuration (`sampler_for`) for a corpus larger than memory.
 
@@ -272,7 +272,7 @@ def corpus_sampler(
     """
 
     def of(shards: Sequence[int], seed: int) -> Batches:
-        annotation = found.part(shards) if found else None
+        annotation = stored.part(shards) if stored else None
         own = config.model_copy(update={"seed": seed})
         part = cast(Documents, corpus.part(shards))  # to pyright no cached property is one
         return sampler_for(own, method, part, annotation)

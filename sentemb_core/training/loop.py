@@ -152,13 +152,13 @@ def _unfinished(state: TrainingState, config: TrainingConfig) -> bool:
 
 def _checkpoints_due(state: TrainingState, config: TrainingConfig) -> int:
     """Return the number of checkpoints from here to the last step."""
-    every = config.checkpoint_every
-    return config.steps // every - state.report.steps // every
+    interval = config.checkpoint_every
+    return config.steps // interval - state.report.steps // interval
 
 
 def _is_due(step: int, config: TrainingConfig) -> bool:
-    every = config.evaluate_every
-    return step == config.steps or (every is not None and step % every == 0)
+    interval = config.evaluate_every
+    return step == config.steps or (interval is not None and step % interval == 0)
 
 
 def _step(

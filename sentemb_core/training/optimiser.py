@@ -16,8 +16,8 @@ def optimiser_for(modules: Iterable[nn.Module], config: TrainingConfig) -> optim
 
     As in BERT, biases and layer norms (one-dimensional weights) do not decay.
     """
-    every = [weight for module in modules for weight in module.parameters()]
-    weights = [weight for weight in every if weight.requires_grad]
+    parameters = [weight for module in modules for weight in module.parameters()]
+    weights = [weight for weight in parameters if weight.requires_grad]
     if config.optimizer == "adam":
         return optim.Adam(weights, lr=config.learning_rate, fused=True)
     matrices = [weight for weight in weights if weight.ndim > 1]

@@ -28,15 +28,15 @@ def drawn(folder: Path, rows: list[Document], count: int | None = None, **option
     config = ValidationConfig(label_share=SHARE, **options)
     write_validation_pool(corpus / "documents.parquet", config, judged)
     report = write_labelled(corpus, judged, SHARE, count, out)
-    found = list(read_documents(out / "documents.parquet"))
+    trained_on = list(read_documents(out / "documents.parquet"))
     assert LabelReport.model_validate_json((out / "report.json").read_text()) == report
-    return ValidationPool.open(judged), found, report
+    return ValidationPool.open(judged), trained_on, report
 
 
 def test_a_label_is_its_document_with_the_counterpart_last(tmp_path: Path):
-    _, found, report = drawn(tmp_path, documents())
-    assert report.labels == len(found) > 50
-    for document in found:
+    _, trained_on, report = drawn(tmp_path, documents())
+    assert report.labels == len(trained_on) > 50
+    for document in trained_on:
         number = document.doc_id[1:]
         assert document.sentences == [f"It rains. {number}", f"It snows. {number}",
                                       f"Title {number}"]  # fmt: skip
@@ -44,8 +44,8 @@ def test_a_label_is_its_document_with_the_counterpart_last(tmp_path: Path):
 
 
 def test_no_labelled_document_is_a_query(tmp_path: Path):
-    pool, found, _ = drawn(tmp_path, documents())
-    learnt = {document.doc_id for document in found}
+    pool, trained_on, _ = drawn(tmp_path, documents())
+    learnt = {document.doc_id for document in trained_on}
     assert learnt.isdisjoint(pool.query_doc_id)
     assert len(learnt) + len(pool.query_doc_id) == 200
 
@@ -55,9 +55,9 @@ def test_a_label_with_the_text_of_a_candidate_is_left_out(tmp_path: Path):
     judging = [row for row in rows if not is_label(row.doc_id, SHARE)]
     learning = [row for row in rows if is_label(row.doc_id, SHARE)]
     leak = learning[0]._replace(counterpart=f"  {judging[0].counterpart.upper()}")
-    _, found, report = drawn(tmp_path, [leak, *learning[1:], *judging])
+    _, trained_on, report = drawn(tmp_path, [leak, *learning[1:], *judging])
     assert report.judged == 1
-    assert leak.doc_id not in {document.doc_id for document in found}
+    assert leak.doc_id not in {document.doc_id for document in trained_on}
 
 
 def test_a_copy_of_a_query_is_no_label(tmp_path: Path):
@@ -67,10 +67,10 @@ def test_a_copy_of_a_query_is_no_label(tmp_path: Path):
         Document(f"t{k}", row.sentences, f"{row.counterpart} - The Site", len(rows) + k)
         for k, row in enumerate(rows)
     ]
-    pool, found, report = drawn(tmp_path, [*rows, *twins])
+    pool, trained_on, report = drawn(tmp_path, [*rows, *twins])
     bodies = {row.doc_id: tuple(row.sentences) for row in (*rows, *twins)}
     judging = {bodies[doc_id] for doc_id in pool.query_doc_id}
-    learnt = {tuple(document.sentences[:2]) for document in found}
+    learnt = {tuple(document.sentences[:2]) for document in trained_on}
     assert learnt
     assert not learnt & judging
     assert report.judged > 0
@@ -82,9 +82,9 @@ def test_no_held_out_document_is_a_label(tmp_path: Path):
         row if is_label(row.doc_id, SHARE) else row._replace(counterpart=None)
         for row in documents()
     ]
-    pool, found, report = drawn(tmp_path, rows)
+    pool, trained_on, report = drawn(tmp_path, rows)
     assert pool.kind == "halves"
-    learnt = {document.doc_id for document in found}
+    learnt = {document.doc_id for document in trained_on}
     assert learnt.isdisjoint(pool.query_doc_id)
     assert report.judged == sum(is_label(doc_id, SHARE) for doc_id in pool.query_doc_id) > 0
 
@@ -103,8 +103,8 @@ def test_the_first_labels_by_hash_are_drawn_in_any_order(tmp_path: Path):
 
 
 def test_more_labels_than_available_gives_all(tmp_path: Path):
-    _, found, report = drawn(tmp_path, documents(), 5_000)
-    assert report.labels == report.available == len(found)
+    _, trained_on, report = drawn(tmp_path, documents(), 5_000)
+    assert report.labels == report.available == len(trained_on)
 
 
 def test_labels_of_one_document_are_too_few(tmp_path: Path):

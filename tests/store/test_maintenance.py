@@ -211,15 +211,15 @@ def test_an_active_run_keeps_its_artifacts_and_all_newer_ones(chain, store, put)
     assert store.holds(newer)
 
 
-@pytest.mark.parametrize(("began", "made", "stays"), [(3, 2, True), (3, 4, False), (0, 0.5, True)])
+@pytest.mark.parametrize(("began", "age", "stays"), [(3, 2, True), (3, 4, False), (0, 0.5, True)])
 def test_artifacts_of_the_last_hour_or_of_an_active_runs_time_stay(
-    store, put, began: float, made: float, stays: bool
+    store, put, began: float, age: float, stays: bool
 ):
     """Times are hours ago. A run may not have recorded an artifact yet."""
     with runs.recording(store, "now", [], {}) as log:
         log.update(started=time.time() - began * HOUR)
         ref = put()
-        grow_old(store, made * HOUR)
+        grow_old(store, age * HOUR)
         collect(store, [], keep_runs=0)
     assert store.holds(ref) == stays
 
