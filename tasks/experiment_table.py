@@ -269,7 +269,8 @@ class ExperimentTable:
         """The budget of each training, the paper's budget, and the seeds."""
         budget, paper = self.budget, self.what.paper
         parts = [f"Each training: {training_budget(self.what, budget)}"]
-        if (budget.steps, budget.batch_size) != (paper.steps, paper.batch_size):
+        is_paper = (budget.steps, budget.batch_size) == (paper.steps, paper.batch_size)
+        if not (is_paper or budget.as_run):
             parts[0] += f" (the paper: {paper.steps:,} of {paper.batch_size:,})"
         if budget.dtype == "float32" and not starts_static(budget.base.encoder.name):
             parts.append("float32")
