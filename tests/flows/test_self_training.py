@@ -1,7 +1,6 @@
-"""The loop without any server: what hits, what runs again, what each variant of it gives."""
+"""Self-training in this process: what is cached, what runs again, and every variant."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -16,9 +15,9 @@ from flows.infocse_idc import neighbours_only, self_train
 from flows.pipeline import add_mapped_encoders, prepare_run
 from flows.presets import FAST
 from sentemb_core.annotation.pairs import Pairs
-from sentemb_core.config.method_list import LISTING, Entry
+from sentemb_core.config.method_list import LISTING
 from sentemb_core.config.run import AnnotationConfig, InfoCSEIDC
-from sentemb_core.errors import EmptyCorpusError, NoQueriesError, RecipeError
+from sentemb_core.errors import EmptyCorpusError, NoQueriesError
 from sentemb_core.evaluation.round_diagnostics import read_diagnostics
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import recording
@@ -39,20 +38,20 @@ def trained(config) -> RunResult:
         return self_train(config, lambda row: None)
 
 
-def ran(config) -> list[str]:
-    """Stages whose bodies ran."""
+def stages_run_by(config) -> list[str]:
+    """The stages whose bodies ran."""
     store = Store.default()
     with recording(store, "probe", [], {}) as log:
         trained(config)
     return [used.stage for used in log.run.stages if not used.hit]
 
 
-def test_the_rounds_learn_from_and_annotate_with_the_encoder_before_them(
+def test_a_round_trains_and_annotates_with_the_encoder_before_it(
     corpus_file: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    told = recorded_starts(monkeypatch, infocse_idc, "training_round")
+    starts = recorded_starts(monkeypatch, infocse_idc, "training_round")
     found = trained(tiny_run(corpus_file))
-    assert told == [("after conpono", "after conpono"), ("round 1", "round 1")]
+    assert starts == [("after conpono", "after conpono"), ("round 1", "round 1")]
     assert [row.label for row in found.rows] == ["start", "after conpono", "round 1", "round 2"]
     assert [row.parent for row in found.rows] == ["", "start", "after conpono", "round 1"]
     assert [(row.label, row.parent) for row in found.controls] == [
@@ -63,7 +62,7 @@ def test_the_rounds_learn_from_and_annotate_with_the_encoder_before_them(
     first, second = (read_diagnostics(artifact_path(row.diagnostics)) for row in found.rows[2:])
     assert first.before.shape != first.after.shape == second.before.shape
     assert first.churn is None
-    assert second.churn < 1, "another annotator finds other clusters"
+    assert second.churn < 1
     assert first.new_share is None
     assert 0 < second.new_share < 1
     recalls = [recall_at_5(row.scores) for row in found.rows]
@@ -71,90 +70,42 @@ def test_the_rounds_learn_from_and_annotate_with_the_encoder_before_them(
     assert recalls[found.best] == max(recalls[1:])
 
 
-def test_a_run_tells_where_it_is_and_why_no_round_follows(
-    corpus_file: Path, caplog: pytest.LogCaptureFixture
-):
-    def told(config: InfoCSEIDC, walked: Callable[[InfoCSEIDC], object] = trained) -> list[str]:
-        caplog.clear()
-        with caplog.at_level("INFO"):
-            walked(config)
-        return [one.getMessage() for one in caplog.records if one.module == "infocse_idc"]
-
-    config = tiny_run(corpus_file)
-    first, second, end, controls = told(config)
-    assert first == "round 1 of at most 2 (rounds.max_rounds)"
-    assert second == "round 2 of at most 2 (rounds.max_rounds)"
-    rows = trained(config).rows[1:]
-    scores = ", ".join(f"{row.label} {recall_at_5(row.scores):.3f}" for row in rows)
-    assert end == (
-        "round 2 was the last: the limit of 2 is reached (rounds.patience, rounds.max_rounds); "
-        f"R@5 on the validation split: {scores}"
-    )
-    assert controls.startswith("to come, for comparison: 2 controls, as many steps as the rounds")
-    assert controls.endswith("--set control=false leaves them out")
-    with dry_run(Store.default(), config):
-        assert told(config, walk) == []
-    rule = {"max_rounds": 2, "patience": 1, "min_delta": 1.0}
-    first, end = told(tiny_run(corpus_file, rounds=rule, control=False))
-    assert end.startswith("round 1 was the last: no growth above 1.0 for 1 in a row")
-
-
 INITIALISERS = [entry for entry in LISTING if entry.name not in ("infocse_idc", "fine_tune")]
 
 
-def begun_by(source: Path, method: str, encoder: str, **settings: object) -> InfoCSEIDC:
-    """Rounds behind two steps of a method."""
+def initialised_by(source: Path, method: str, encoder: str, **settings: object) -> InfoCSEIDC:
+    """A run of rounds after two steps of a method."""
     start = {"name": encoder, "dim": 16, "vocabulary": 300}
     stage = {"method": {"name": method, **settings}, "steps": 2, "batch_size": 8}
     rounds = {"rounds": {"max_rounds": 1}, "training": {"steps": 2, "batch_size": 8}}
     return tiny_run(source, encoder=start, initialiser=stage, control=False, **rounds)
 
 
-@pytest.mark.parametrize(
-    ("entry", "encoder"),
-    [
-        *((entry, "transformer") for entry in INITIALISERS),
-        *((entry, "static") for entry in INITIALISERS if entry.takes_static),
-    ],
-    ids=lambda value: getattr(value, "name", value),
-)
-def test_every_method_that_needs_no_annotation_can_be_the_initialiser(
-    corpus_file: Path, entry: Entry, encoder: str
-):
-    random_head = {"random_head": True} if entry.continues else {}
-    config = begun_by(corpus_file, entry.name, encoder, **random_head)
-    check_run(config)
-    with dry_run(Store.default(), config) as plan:
-        walk(config)
-    trainings = [told.part for told in plan.statuses if told.stage == "train_encoder"]
-    assert trainings == [f"after {entry.name}"], "how the rounds go on is not known yet"
+@pytest.mark.parametrize("encoder", ["static", "transformer"])
+def test_every_method_without_annotation_can_initialise(corpus_file: Path, encoder: str):
+    for entry in INITIALISERS:
+        if encoder == "static" and not entry.takes_static:
+            continue
+        random_head = {"random_head": True} if entry.continues else {}
+        config = initialised_by(corpus_file, entry.name, encoder, **random_head)
+        check_run(config)
+        with dry_run(Store.default(), config) as plan:
+            walk(config)
+        trainings = [status.part for status in plan.statuses if status.stage == "train_encoder"]
+        assert trainings == [f"after {entry.name}"], "the dry run ends here"
 
 
-@pytest.mark.parametrize(
-    ("method", "encoder", "told"),
-    [
-        *((e.name, "static", f"{e.name} needs") for e in INITIALISERS if not e.takes_static),
-        *((e.name, "transformer", "the head of a") for e in INITIALISERS if e.continues),
-    ],
-)
-def test_an_initialiser_that_its_encoder_cannot_learn_by_is_refused(
-    corpus_file: Path, method: str, encoder: str, told: str
-):
-    with pytest.raises(RecipeError, match=f"E303 .*{told}"):
-        check_run(begun_by(corpus_file, method, encoder))
-
-
-def test_a_transformer_goes_through_a_round_behind_simcse(
+def test_a_transformer_trains_a_round_after_simcse(
     corpus_file: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    told = recorded_starts(monkeypatch, infocse_idc, "training_round")
-    found = trained(begun_by(corpus_file, "simcse", "transformer"))
-    assert told == [("after simcse", "after simcse")]
+    starts = recorded_starts(monkeypatch, infocse_idc, "training_round")
+    found = trained(initialised_by(corpus_file, "simcse", "transformer"))
+    assert starts == [("after simcse", "after simcse")]
     assert [row.label for row in found.rows] == ["start", "after simcse", "round 1"]
     assert len({row.encoder for row in found.rows}) == 3
 
 
-def test_a_corpus_of_many_shards_is_learnt_from_a_part_at_a_time(
+def test_a_corpus_of_many_shards_trains_in_parts(
     corpus_file: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     monkeypatch.setattr("sentemb_core.corpus.tokenise.SHARD_SENTENCES", 40)
@@ -163,15 +114,15 @@ def test_a_corpus_of_many_shards_is_learnt_from_a_part_at_a_time(
         monkeypatch.setattr(f"sentemb_core.{module}.AT_ONCE", 4)
     with caplog.at_level("INFO"):
         found = trained(tiny_run(corpus_file))
-    told = [line for line in caplog.messages if line.startswith("part ")]
-    assert {*told} == {f"part {k} of the corpus: 4 of 8 shards" for k in (1, 2)}
+    parts = {record.args for record in caplog.records if "shards" in str(record.msg)}
+    assert len(parts) == 2
     assert len(found.rows) == 4
     recalls = [recall_at_5(row.scores) for row in found.rows]
     assert max(recalls[1:]) > recalls[0]
 
 
 @pytest.mark.parametrize("encoder", ["static", "transformer"])
-def test_a_run_goes_where_its_encoders_are_and_nothing_is_left_behind(
+def test_a_run_on_another_device_gives_the_same_encoders(
     corpus_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, encoder: str
 ):
     start = {"name": encoder, "dim": 16, "vocabulary": 300}
@@ -187,8 +138,8 @@ def test_a_run_goes_where_its_encoders_are_and_nothing_is_left_behind(
 
 def test_an_unchanged_rerun_runs_no_stage_body(corpus_file: Path):
     config = tiny_run(corpus_file)
-    assert "train_encoder" in ran(config)
-    assert ran(config) == []
+    assert "train_encoder" in stages_run_by(config)
+    assert stages_run_by(config) == []
 
 
 def test_a_control_of_cluster_batches_reads_as_many_sentences(corpus_file: Path):
@@ -198,8 +149,7 @@ def test_a_control_of_cluster_batches_reads_as_many_sentences(corpus_file: Path)
     assert neighbours_only(tiny_run(corpus_file, training=settings), 1).batch_size == 24
 
 
-def test_a_control_takes_the_steps_that_its_round_took(corpus_file: Path):
-    """Patience ends a round, and would end its control elsewhere."""
+def test_a_control_takes_the_steps_of_its_round(corpus_file: Path):
     settings = tiny_run(corpus_file).training.model_dump()
     settings |= {"steps": 12, "evaluate_every": 2, "patience": 1, "learning_rate": 1e-9}
     config = tiny_run(corpus_file, training=settings)
@@ -209,8 +159,7 @@ def test_a_control_takes_the_steps_that_its_round_took(corpus_file: Path):
     assert max(rounds) < 12
 
 
-def test_no_control_sees_the_batches_of_another_again(corpus_file: Path):
-    """With few steps an epoch is not over: the same seed would draw its first batches each time."""
+def test_every_control_has_its_own_seed(corpus_file: Path):
     config = tiny_run(corpus_file)
     seeds = [neighbours_only(config, number).seed for number in (1, 2)]
     assert len({*seeds, config.training.seed, config.initialiser.seed}) == 3
@@ -218,7 +167,7 @@ def test_no_control_sees_the_batches_of_another_again(corpus_file: Path):
 
 @pytest.mark.slow
 @pytest.mark.weights
-def test_minilm_goes_through_a_round_as_its_preset_says(corpus_file: Path):
+def test_minilm_trains_a_round_with_its_preset(corpus_file: Path):
     source = tiny_run(corpus_file).corpus.model_dump(exclude_none=True)
     given = {f"corpus.{name}": value for name, value in source.items()}
     short = {"training.steps": 2, "training.batch_size": 8, "rounds.max_rounds": 1}
@@ -235,11 +184,11 @@ def test_minilm_goes_through_a_round_as_its_preset_says(corpus_file: Path):
 
 
 @pytest.mark.parametrize(
-    ("dtype", "positives", "told"),
+    ("dtype", "positives", "measured"),
     [("float32", "cluster", False), ("bfloat16", "cluster", True), ("bfloat16", "related", True)],
 )
-def test_a_round_in_bfloat16_says_what_float32_finds_otherwise(
-    corpus_file: Path, dtype: str, positives: str, told: bool
+def test_a_round_in_bfloat16_measures_its_drift_from_float32(
+    corpus_file: Path, dtype: str, positives: str, measured: bool
 ):
     transformer = {"name": "transformer", "dim": 16, "vocabulary": 300}
     changes = {
@@ -251,49 +200,49 @@ def test_a_round_in_bfloat16_says_what_float32_finds_otherwise(
     *_, last = trained(config).rows
     with without_prefect(Store.default()):
         found = numbers_of_annotation(last)
-    assert ("drift" in found) == told
+    assert ("drift" in found) == measured
     assert 0 <= found.get("drift", 0) < 0.5
 
 
-def test_the_same_corpus_elsewhere_is_the_same_corpus(corpus_file: Path, tmp_path: Path):
+def test_a_copied_corpus_is_the_same_corpus(corpus_file: Path, tmp_path: Path):
     trained(tiny_run(corpus_file))
     copy = tmp_path / "elsewhere.jsonl"
     copy.write_bytes(corpus_file.read_bytes())
-    assert ran(tiny_run(copy)) == []
+    assert stages_run_by(tiny_run(copy)) == []
 
 
-def test_a_changed_corpus_is_another_corpus(corpus_file: Path, tmp_path: Path):
+def test_a_changed_corpus_is_read_again(corpus_file: Path, tmp_path: Path):
     trained(tiny_run(corpus_file))
     copy = tmp_path / "edited.jsonl"
     copy.write_bytes(corpus_file.read_bytes() + b'{"id": "x", "sentences": ["a b.", "c d."]}\n')
-    assert "read_corpus" in ran(tiny_run(copy))
+    assert "read_corpus" in stages_run_by(tiny_run(copy))
 
 
-def test_another_top_k_prunes_again_and_encodes_nothing_before_training(corpus_file: Path):
+def test_another_top_k_prunes_again_and_builds_no_graph(corpus_file: Path):
     trained(tiny_run(corpus_file))
     config = tiny_run(corpus_file, annotation={"top_k": 2})
     with dry_run(Store.default()) as plan:
         self_train(config, lambda row: None)
-    told = {}
+    first = {}
     for status in plan.statuses:
-        told.setdefault(status.stage, status)
-    assert told["build_graph"].verdict == "HIT"
-    assert told["prune_graph"].verdict == "MISS"
-    assert "top_k 1 -> 2" in told["prune_graph"].why
-    assert told["cluster_sentences"].verdict == "AFTER"
+        first.setdefault(status.stage, status)
+    assert first["build_graph"].verdict == "HIT"
+    assert first["prune_graph"].verdict == "MISS"
+    assert "top_k 1 -> 2" in first["prune_graph"].why
+    assert first["cluster_sentences"].verdict == "AFTER"
 
 
 def test_a_changed_training_leaves_all_before_it_cached(corpus_file: Path):
     trained(tiny_run(corpus_file))
     settings = tiny_run(corpus_file).training.model_dump() | {"steps": 11}
-    again = ran(tiny_run(corpus_file, training=settings))
+    again = stages_run_by(tiny_run(corpus_file, training=settings))
     assert {"read_corpus", "start_encoder", "tokenise_sentences", "bm25_scores"}.isdisjoint(again)
     first = again.index("train_encoder")
     assert {"build_graph", "prune_graph", "cluster_sentences"}.isdisjoint(again[:first])
 
 
 @pytest.mark.parametrize("harm", ["deleted", "truncated", "flipped"])
-def test_a_harmed_artifact_is_rebuilt_and_only_its_stage_runs_again(corpus_file: Path, harm: str):
+def test_a_broken_artifact_is_computed_again_alone(corpus_file: Path, harm: str):
     config = tiny_run(corpus_file)
     before = trained(config)
     graph = next(
@@ -310,7 +259,7 @@ def test_a_harmed_artifact_is_rebuilt_and_only_its_stage_runs_again(corpus_file:
     else:
         middle = len(content) // 2
         victim.write_bytes(content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :])
-    assert ran(config) == ["prune_graph"]
+    assert stages_run_by(config) == ["prune_graph"]
     assert trained(config) == before
 
 
@@ -319,6 +268,15 @@ def test_keeping_no_embeddings_gives_the_same_encoders(corpus_file: Path):
     fused = trained(tiny_run(corpus_file, annotation={"keep_embeddings": False}))
     assert [row.encoder for row in fused.rows] == [row.encoder for row in kept.rows]
     assert all(row.embeddings is None for row in fused.rows)
+
+
+def test_a_round_annotates_as_the_general_function(corpus_file: Path):
+    config = tiny_run(corpus_file, rounds={"max_rounds": 1}, control=False)
+    *_, base, last = trained(config).rows
+    with without_prefect(Store.default()):
+        for embeddings in (base.embeddings, None):
+            general = annotate(base.encoder, base.sentences, config.annotation, embeddings)
+            assert general == last.annotation
 
 
 def test_clusters_edges_and_related_pairs_are_three_annotations(corpus_file: Path):
@@ -335,7 +293,7 @@ def test_clusters_edges_and_related_pairs_are_three_annotations(corpus_file: Pat
 
 
 @pytest.mark.parametrize("positives", ["cluster", "edge", "related"])
-def test_no_pair_of_an_annotation_is_nearer_than_asked(corpus_file: Path, positives):
+def test_no_pair_is_nearer_than_min_distance(corpus_file: Path, positives):
     config = AnnotationConfig(min_distance=3, positives=positives)
     with without_prefect(Store.default()):
         base = prepare_run(tiny_run(corpus_file), lambda row: None).rows[-1]
@@ -343,7 +301,7 @@ def test_no_pair_of_an_annotation_is_nearer_than_asked(corpus_file: Path, positi
     assert min(int((j - i).min()) for i, j in Pairs.open(artifact_path(found.pairs)).chunks()) == 3
 
 
-def test_kmeans_is_the_other_clustering(corpus_file: Path):
+def test_kmeans_finds_other_clusters_than_the_graph(corpus_file: Path):
     changes = {"rounds": {"max_rounds": 1}, "control": False}
     by_kmeans = {"clustering": "kmeans", "n_clusters": 4}
     *_, base, last = trained(tiny_run(corpus_file, annotation=by_kmeans, **changes)).rows
@@ -362,7 +320,7 @@ def test_cluster_batches_train_on_the_same_annotation(corpus_file: Path):
     assert recall_at_5(found.rows[-1].scores) > recall_at_5(found.rows[0].scores)
 
 
-def test_round_1_may_have_an_annotator_of_its_own(corpus_file: Path):
+def test_round_1_can_have_its_own_annotator(corpus_file: Path):
     other = {"name": "static", "dim": 24, "vocabulary": 300, "seed": 7}
     own = trained(tiny_run(corpus_file, annotator=other))
     usual = trained(tiny_run(corpus_file))
@@ -381,7 +339,7 @@ def test_without_counterparts_held_out_halves_validate(tmp_path: Path):
     assert pairs["held_out_documents"] == 16
 
 
-def test_fixed_rows_stand_at_their_places(corpus_file: Path):
+def test_bm25_is_above_chance(corpus_file: Path):
     found = trained(tiny_run(corpus_file))
     bm25 = scores_of(found.bm25)["test"].document_to_counterpart.recall_at_5
     chance = scores_of(found.random)["test"].document_to_counterpart.recall_at_5
@@ -397,7 +355,7 @@ def test_validation_during_training_reloads_the_best(corpus_file: Path):
 
 
 @pytest.mark.parametrize("kind", ["whitening", "soft_whitening", "flow"])
-def test_start_and_best_stand_behind_a_map_and_validation_decides(corpus_file: Path, kind: str):
+def test_start_and_best_get_a_map_and_validation_chooses(corpus_file: Path, kind: str):
     config = tiny_run(corpus_file, postprocess=kind)
     plain = trained(config)
     with without_prefect(Store.default()):
@@ -415,42 +373,40 @@ def test_start_and_best_stand_behind_a_map_and_validation_decides(corpus_file: P
     assert found.model_copy(update={"best": len(found.rows) - 1}).best_trained == base
 
 
-def test_without_a_map_a_run_is_what_its_loop_made(corpus_file: Path):
+def test_without_a_map_nothing_is_added(corpus_file: Path):
     found = trained(tiny_run(corpus_file))
     assert add_mapped_encoders(found, tiny_run(corpus_file), pytest.fail) is found
 
 
-def test_a_plan_walks_the_maps_too(corpus_file: Path):
+def test_a_dry_run_visits_the_maps(corpus_file: Path):
     config = tiny_run(corpus_file, postprocess="whitening")
     with without_prefect(Store.default()):
         add_mapped_encoders(trained(config), config, lambda row: None)
     with dry_run(Store.default(), config) as plan:
         walk(config)
-    told = [told.verdict for told in plan.statuses if told.stage == "finished_encoder"]
-    assert told == ["HIT", "HIT"]
+    verdicts = [one.verdict for one in plan.statuses if one.stage == "finished_encoder"]
+    assert verdicts == ["HIT", "HIT"]
 
 
-def test_a_refused_corpus_leaves_its_quarantine_where_the_error_says(tmp_path: Path):
+def test_a_refused_corpus_leaves_its_quarantine(tmp_path: Path):
     source = tmp_path / "bad.jsonl"
     source.write_text('{"id": 1, "sentences": []}\n{"id": 2, "sentences": [" "]}\n')
     columns = {"source": str(source), "id_column": "id", "sentences_column": "sentences"}
-    with pytest.raises(EmptyCorpusError, match="E101") as refused:
+    with pytest.raises(EmptyCorpusError) as refused:
         trained(tiny_run(source, corpus=columns))
     (path,) = [Path(word.rstrip(".")) for word in str(refused.value).split() if "parquet" in word]
     assert pq.read_table(path)["reason"].to_pylist() == ["empty", "empty"]
 
 
-def test_a_corpus_too_small_for_the_gate_is_refused_before_any_training(tmp_path: Path):
+def test_a_corpus_too_small_for_the_gate_is_refused_before_training(tmp_path: Path):
     config = tiny_run(write_corpus(tmp_path / "tiny.jsonl", documents=5))
     config = config.model_copy(
         update={"corpus": config.corpus.model_copy(update={"counterpart_column": None})}
     )
     with dry_run(Store.default()) as plan:
         self_train(config, lambda row: None)
-    assert "train_encoder" in {status.stage for status in plan.statuses}, (
-        "a plan draws no benchmark"
-    )
+    assert "train_encoder" in {status.stage for status in plan.statuses}
     store = Store.default()
-    with pytest.raises(NoQueriesError, match="E502"), recording(store, "probe", [], {}) as log:
+    with pytest.raises(NoQueriesError), recording(store, "probe", [], {}) as log:
         trained(config)
     assert [used.stage for used in log.run.stages] == ["read_corpus", "draw_validation_pool"]
