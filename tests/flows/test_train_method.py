@@ -11,14 +11,14 @@ import torch
 from pydantic import ValidationError
 
 from flows.cli.run import closing_lines
-from flows.cli.settings import checked, settings
+from flows.cli.settings import checked
 from flows.train_method import train_method, train_once
-from sentemb_core.config.run import InfoCSEIDC, MethodRun, ValidationConfig
+from sentemb_core.config.run import MethodRun
 from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.encoder import start
 from sentemb_core.encoder.checkpoint import save_encoder
 from sentemb_core.encoder.names import HEAD_FILE
-from sentemb_core.errors import BadDataError, RecipeError, UsageError
+from sentemb_core.errors import BadDataError, RecipeError
 from sentemb_core.methods.parts.stored_head import HeadShape, write_head
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs, recording
@@ -26,9 +26,8 @@ from tasks.artifact_files import artifact_path
 from tasks.checks import check_run
 from tasks.execution import dry_run, without_prefect
 from tasks.gate import has_collapsed
-from tasks.report import doubts_of, full_report, write_report_of
+from tasks.report import doubts_of, full_report
 from tasks.run_result import RunResult
-from tasks.run_table import outcome_table
 from tasks.validate import recall_at_5
 from tests import tiny
 from tests.flows.corpora import TOPICS, outcome_of, tiny_run
@@ -50,11 +49,11 @@ def trained(config: MethodRun) -> RunResult:
 
 def test_a_condenser_stage_has_no_map(corpus_file: Path):
     stage = {"method": {"name": "condenser"}}
-    with pytest.raises(ValidationError, match="returned for its head, which no encoder behind"):
+    with pytest.raises(ValidationError):
         tiny_method(corpus_file, training=stage, postprocess="flow")
 
 
-def test_a_run_trains_once_and_keeps_what_validation_prefers(corpus_file: Path):
+def test_a_run_trains_once_and_validation_chooses(corpus_file: Path):
     found = trained(tiny_method(corpus_file))
     assert [row.label for row in found.rows] == ["start", "after conpono"]
     start, after = (recall_at_5(row.scores) for row in found.rows)
@@ -62,12 +61,12 @@ def test_a_run_trains_once_and_keeps_what_validation_prefers(corpus_file: Path):
     assert (found.best, found.controls) == (1, [])
 
 
-def test_a_training_that_harms_leaves_the_start_encoder(corpus_file: Path):
+def test_a_harmful_training_returns_the_start_encoder(corpus_file: Path):
     hardly = {"method": "conpono", "steps": 1, "batch_size": 16, "learning_rate": 1e-9}
     assert trained(tiny_method(corpus_file, training=hardly)).best == 0
 
 
-def test_a_method_that_is_its_own_initialiser_has_rows_that_can_be_told_apart(corpus_file: Path):
+def test_a_method_that_is_its_own_initialiser_has_unique_labels(corpus_file: Path):
     config = tiny_method(corpus_file)
     found = trained(config.model_copy(update={"initialiser": config.training}))
     last = found.model_copy(update={"best": 2})
@@ -96,20 +95,19 @@ def test_word_vectors_of_a_wrong_width_are_refused_before_anything_trains(
     corpus_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     config = tiny_method(corpus_file, encoder={"name": str(word_vectors(tmp_path, "\nlate 1 2 3"))})
-    told = r"E100 .*6 numbers.*vector 31 has 3"
-    with pytest.raises(BadDataError, match=told):
+    with pytest.raises(BadDataError):
         check_run(config)
     monkeypatch.setattr(start, "FIRST_WORDS", 10)  # behind those that are looked at before a run
     check_run(config)
     with (
         recording(Store.default(), "probe", [], {}) as log,
-        pytest.raises(BadDataError, match=told),
+        pytest.raises(BadDataError),
     ):
         trained(config)
     assert {used.stage for used in log.run.stages} == {"read_corpus", "draw_validation_pool"}
 
 
-def test_a_start_encoder_elsewhere_is_the_same_one(corpus_file: Path, tmp_path: Path):
+def test_a_moved_start_encoder_is_the_same_one(corpus_file: Path, tmp_path: Path):
     file = word_vectors(tmp_path)
     trained(tiny_method(corpus_file, encoder={"name": str(file)}))
     moved = file.rename(tmp_path / "moved.vec")
@@ -118,7 +116,7 @@ def test_a_start_encoder_elsewhere_is_the_same_one(corpus_file: Path, tmp_path: 
     assert [used.stage for used in log.run.stages if not used.hit] == []
 
 
-def test_a_folder_called_as_a_named_encoder_changes_nothing(
+def test_a_folder_with_the_name_of_an_encoder_changes_nothing(
     corpus_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     first = trained(tiny_method(corpus_file)).rows[0].encoder
@@ -129,7 +127,7 @@ def test_a_folder_called_as_a_named_encoder_changes_nothing(
     assert [used.stage for used in log.run.stages if not used.hit] == []
 
 
-def test_edited_word_vectors_start_another_encoder(corpus_file: Path, tmp_path: Path):
+def test_edited_word_vectors_are_another_encoder(corpus_file: Path, tmp_path: Path):
     config = tiny_method(corpus_file, encoder={"name": str(word_vectors(tmp_path))})
     first = trained(config).rows[0].encoder
     word_vectors(tmp_path).write_text("river 1 0\nflood 0 1\n")
@@ -143,33 +141,31 @@ def test_an_unchanged_rerun_runs_no_stage_body(corpus_file: Path):
     assert {used.stage for used in log.run.stages if not used.hit} == set()
 
 
-def test_a_plan_walks_the_flow(corpus_file: Path):
+def test_a_dry_run_visits_the_flow(corpus_file: Path):
     trained(tiny_method(corpus_file))
     with dry_run(Store.default()) as plan:
         train_once(tiny_method(corpus_file, "ict"), lambda row: None)
-    told = {status.stage: status.verdict for status in plan.statuses}
-    assert (told["start_encoder"], told["train_encoder"]) == ("HIT", "MISS")
+    verdicts = {status.stage: status.verdict for status in plan.statuses}
+    assert (verdicts["start_encoder"], verdicts["train_encoder"]) == ("HIT", "MISS")
 
 
-def test_a_method_that_a_table_of_vectors_cannot_learn_is_refused(corpus_file: Path):
-    with pytest.raises(RecipeError, match="E303"):
+def test_a_method_that_needs_layers_refuses_a_static_encoder(corpus_file: Path):
+    with pytest.raises(RecipeError):
         trained(tiny_method(corpus_file, "simcse"))
 
 
-def test_a_deployment_refuses_what_cannot_work_before_there_is_a_record(corpus_file: Path):
-    """It calls the flow itself, where the command line looks first."""
-    with without_prefect(Store.default()), pytest.raises(RecipeError, match="E303"):
+def test_a_flow_called_directly_refuses_before_there_is_a_record(corpus_file: Path):
+    with without_prefect(Store.default()), pytest.raises(RecipeError):
         train_method.fn(tiny_method(corpus_file, "simcse"))
     assert last_runs(Store.default()) == []
 
 
-def test_a_run_goes_on_from_the_folder_of_a_condenser_stage(corpus_file: Path, tmp_path: Path):
-    """With its head: another head would end elsewhere."""
+def test_a_run_continues_the_head_of_a_condenser_folder(corpus_file: Path, tmp_path: Path):
     small = {"name": "transformer", "dim": 16, "vocabulary": 300}
     steps = {"steps": 2, "batch_size": 8, "learning_rate": 1e-9}
     stage = {"method": {"name": "condenser"}, **steps}
     first = trained(tiny_method(corpus_file, encoder=small, training=stage))
-    assert first.best == 1, "its head is what it was trained for, whatever it retrieves"
+    assert first.best == 1
     folder = Store.default().path(first.rows[1].encoder)
     training = {"method": {"name": "infocse_aux", "weight": 1.0}, **steps}
     given = tiny_method(corpus_file, encoder={"name": str(folder)}, training=training)
@@ -183,20 +179,20 @@ def test_a_run_goes_on_from_the_folder_of_a_condenser_stage(corpus_file: Path, t
     ]
     weights = [end.read_bytes() for end in ends]
     assert weights[0] == weights[1] != weights[2]
-    assert not (ends[0].parent / HEAD_FILE).exists(), "only what a Condenser stage made has one"
+    assert not (ends[0].parent / HEAD_FILE).exists()
 
 
-def test_a_folder_without_a_head_and_one_of_other_depth_are_refused(corpus_file: Path, tmp_path):
+def test_folders_without_a_fitting_head_are_refused(corpus_file: Path, tmp_path):
     save_encoder(tiny.bert(), tmp_path / "bare", "")
     shutil.copytree(tmp_path / "bare", tmp_path / "deep")
     write_head({"bias": torch.zeros(1)}, HeadShape(layers=3, below=1), tmp_path / "deep")
-    for name, told in (("bare", f"{HEAD_FILE}"), ("deep", r"of 3 layers.*head_layers 2")):
+    for name in ("bare", "deep"):
         start = {"name": str(tmp_path / name)}
-        with pytest.raises(RecipeError, match=told):
+        with pytest.raises(RecipeError):
             check_run(tiny_method(corpus_file, "infocse_aux", encoder=start))
 
 
-def test_the_report_of_one_training_has_its_curve_and_no_note_on_rounds(corpus_file: Path):
+def test_the_report_of_one_training_has_its_curve(corpus_file: Path):
     config = tiny_method(corpus_file)
     training = trained(config)
     report = full_report(outcome_of(training), config)
@@ -206,9 +202,7 @@ def test_the_report_of_one_training_has_its_curve_and_no_note_on_rounds(corpus_f
     assert report.settings["training.method.name"] == "conpono"
 
 
-def test_the_gate_looks_at_the_vectors_that_were_kept(
-    corpus_file: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_the_gate_reads_the_stored_vectors(corpus_file: Path, monkeypatch: pytest.MonkeyPatch):
     row = trained(tiny_method(corpus_file)).rows[-1]
     bare = row.model_copy(update={"embeddings": None})
     assert has_collapsed(row, 100) == has_collapsed(bare, 100)
@@ -222,30 +216,14 @@ def test_the_gate_looks_at_the_vectors_that_were_kept(
         has_collapsed(bare, 100)
 
 
-def test_a_report_says_where_it_is_written_before_it_takes_its_time(
-    corpus_file: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
-):
-    config = tiny_method(corpus_file)
-    outcome = outcome_of(trained(config))
-    moved = outcome.model_copy(update={"report": str(tmp_path / "old" / "report.html")})
-    with caplog.at_level("INFO", logger="sentemb_core.run"):
-        page = write_report_of(moved, config)
-    assert page.parent == Store.default().root / "reports" / outcome.run
-    assert f"writing the report to {page.parent}" in caplog.messages
-    assert not (tmp_path / "old").exists(), "the home of today has the page"
-
-
-def test_refused_rows_are_told_in_their_order_and_where_all_are(
-    corpus_file: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
-):
+def test_refused_rows_are_reported_in_order(corpus_file: Path, tmp_path: Path):
     lines = corpus_file.read_text("utf-8").splitlines()
     source = tmp_path / "with_bad_rows.jsonl"
     bad = [lines[0], json.dumps({"id": None, "sentences": ["A word."]}), "no JSON"]
     source.write_text("\n".join([*lines, *bad]) + "\n", "utf-8")
     config = tiny_method(source)
-    with caplog.at_level("INFO", logger="sentemb_core"):
-        outcome = outcome_of(trained(config))
-        report = full_report(outcome, config)
+    outcome = outcome_of(trained(config))
+    report = full_report(outcome, config)
     assert [(row.row - len(lines), row.reason) for row in report.quarantine.rows] == [
         (0, "duplicate-id"),
         (1, "bad-id"),
@@ -253,78 +231,37 @@ def test_refused_rows_are_told_in_their_order_and_where_all_are(
     ]
     assert report.quarantine.rows[1].excerpt == ""
     assert pq.read_table(report.quarantine.file).num_rows == 3
-    why = "1 bad-id, 1 broken-row, 1 duplicate-id"
-    rows = f"3 of {len(lines) + 3} rows"
-    told = f"{rows} refused ({why}), with their places: {report.quarantine.file}"
-    assert told in caplog.messages
-    assert told in closing_lines(outcome, seed=0), "a line among many is overlooked"
+    assert any(report.quarantine.file in line for line in closing_lines(outcome, seed=0))
 
 
-def test_the_share_of_sentences_that_are_cut_is_logged_and_reported(
-    corpus_file: Path, caplog: pytest.LogCaptureFixture
-):
+def test_the_share_of_truncated_sentences_is_reported(corpus_file: Path):
     config = tiny_method(corpus_file)
     short = config.encoder.model_copy(update={"max_length": 3})
     config = config.model_copy(update={"encoder": short})
-    with caplog.at_level("INFO", logger="sentemb_core"):
-        report = full_report(outcome_of(trained(config)), config)
-    cut = str(report.corpus["read by the encoder"])
-    assert "% of sentences truncated at 3 tokens, " in cut
-    assert float(cut.partition("%")[0]) > 50
-    assert any(message.endswith(cut) for message in caplog.messages)
+    report = full_report(outcome_of(trained(config)), config)
+    truncated = str(report.corpus["read by the encoder"])
+    assert float(truncated.partition("%")[0]) > 50
 
 
-def test_a_run_by_hicl_tells_the_share_of_texts_with_several_segments(
+def test_hicl_logs_the_share_of_texts_with_several_segments(
     corpus_file: Path, caplog: pytest.LogCaptureFixture
 ):
     small = {"name": "transformer", "dim": 16, "vocabulary": 300}
     training = {"method": {"name": "hicl", "segment": 42}, "steps": 1, "batch_size": 8}
+    config = tiny_method(corpus_file, encoder=small, training=training)
     with caplog.at_level("INFO", logger="sentemb_core.run"):
-        found = trained(tiny_method(corpus_file, encoder=small, training=training))
+        found = trained(config)
     corpus = TokenCorpus.open(artifact_path(found.texts.sentences))
     content = np.add.reduceat(corpus.uncut_lengths - 2, corpus.offsets[:-1])
     share = 100 * (content > 40).mean()
     assert 0 < share < 100
-    assert f"hicl: {share:.1f} % of 60 texts have more than one segment" in caplog.messages
+    assert (share, 60) in [record.args for record in caplog.records]
 
 
-def test_halves_are_named_in_the_table_what_they_are(corpus_file: Path):
-    config = tiny_method(corpus_file)
-    heads = []
-    for halves in (False, True):
-        pool = ValidationConfig(halves=halves, gate_share=0.0)
-        changed = config.model_copy(update={"validation": pool, "register_model": False})
-        outcome = outcome_of(trained(changed))
-        heads.append(str(outcome_table(outcome).head()))
-    assert "document → counterpart" in heads[0]
-    assert "first half → second half" in heads[1]
-    assert "counterpart" not in heads[1]
-
-
-def test_the_method_says_which_flow_it_is(corpus_file: Path):
+def test_the_method_of_a_record_chooses_the_flow(corpus_file: Path):
     for config in (tiny_method(corpus_file), tiny_run(corpus_file)):
         record = json.loads(config.model_dump_json())
         assert checked(record) == config
-
-
-def test_a_method_is_named_by_an_option_and_set_by_its_path():
-    options = {"corpus.source": "docs.jsonl", "training.method": "simcse"}
-    run = settings(None, options, ["training.method.temperature=0.1"])
-    assert isinstance(run, MethodRun)
-    assert run.training.method.model_dump(include={"name", "temperature"}) == {
-        "name": "simcse",
-        "temperature": 0.1,
-    }
-    assert isinstance(settings(None, {"corpus.source": "docs.jsonl"}, []), InfoCSEIDC)
-
-
-@pytest.mark.parametrize("method", ["simcse", "fine_tune"])
-@pytest.mark.parametrize("asked", ["rounds.max_rounds", "cycles.max_cycles"])
-def test_rounds_and_cycles_are_no_setting_of_one_training(method, asked):
-    options = {"corpus.source": "docs.jsonl", "training.method": method, asked: 2}
-    said = f"{asked.split('.')[0]}: every method but infocse_idc trains once, and has no such"
-    with pytest.raises(UsageError, match=said):
-        settings(None, options, [])
 
 
 @pytest.mark.server
