@@ -80,7 +80,7 @@ def test_the_demo_shows_both_runs_between_the_fixed_rows(
 
     planned = json.loads(call("demo", "--only", "nothing", "--dry-run", "--json")[1])
     assert list(planned) == [ways["nothing"].name]
-    assert {status["verdict"] for status in planned[ways["nothing"].name]} == {"HIT"}
+    assert {status["verdict"] for status in planned[ways["nothing"].name]} <= {"HIT", "SAME"}
 
     monkeypatch.setattr(demo, "demo", lambda ways: {way: outcomes[way] for way in ways})
     printed = json.loads(call("demo", "--only", "minilm", "--json")[1])
