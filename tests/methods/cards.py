@@ -18,8 +18,8 @@ from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.methods.parts.method import Learner
 from sentemb_core.methods.parts.views import IGNORED, Batch, View
 from tests import tiny
-from tests.heads import slow
-from tests.methods.fixed import may_be_wrong, similarity_of, slow_choice, slow_segments
+from tests.methods import slow
+from tests.methods.batches import may_be_wrong, similarity_of, slow_choice, slow_segments
 
 Vectors = list[Tensor]
 """One a row."""

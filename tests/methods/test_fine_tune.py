@@ -6,16 +6,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sentemb_core.config.methods import FineTune
 from sentemb_core.config.run import TrainingConfig
 from sentemb_core.evaluation.diagnostics import directions
 from sentemb_core.methods.catalogue import method_for
+from sentemb_core.methods.fine_tune import body, counterpart
 from sentemb_core.methods.parts.views import negatives, positives
 from sentemb_core.training.batches import sampler_for
 from sentemb_core.training.gradients import GradientJob
 from sentemb_core.training.loop import learner_of
 from tests import tiny
+from tests.methods.drawing import every_document, listed, numbered, words
 
 EVERY = 9
 
@@ -46,8 +50,8 @@ def slow_loss(encoder, corpus, temperature):
         bodies.append(mean)
         titles.append(sentences[-1])
     total = torch.zeros(())
-    for k, body in enumerate(bodies):
-        scores = torch.stack([body @ title for title in titles]) / temperature
+    for k, document in enumerate(bodies):
+        scores = torch.stack([document @ title for title in titles]) / temperature
         own = torch.from_numpy(corpus.original_of == corpus.original_of[k])
         own[k] = False
         total = total + torch.logsumexp(scores[~own], 0) - scores[k]
@@ -101,9 +105,9 @@ def test_equal_counterparts_are_no_negatives():
     loss = first_step(corpus, encoder)[0].loss
     v = vectors_of(encoder, corpus)
     expected = 0.0
-    for body, own, others in ((0, 1, [5]), (2, 3, [5]), (4, 5, [1, 3])):
-        right = float(v[body] @ v[own]) / 0.05
-        wrong = [float(v[body] @ v[other]) / 0.05 for other in others]
+    for text, own, others in ((0, 1, [5]), (2, 3, [5]), (4, 5, [1, 3])):
+        right = float(v[text] @ v[own]) / 0.05
+        wrong = [float(v[text] @ v[other]) / 0.05 for other in others]
         expected += math.log(sum(math.exp(score - right) for score in wrong) + 1)
     assert loss == pytest.approx(expected / 3, rel=1e-4)
 
@@ -113,3 +117,31 @@ def vectors_of(encoder, corpus):
         return torch.cat(
             [encoder.vectors(encoder(torch.from_numpy(row)[None])) for row in corpus.sentences]
         )
+
+
+def seen(maker, corpus, seed=0):
+    return maker(corpus, every_document(corpus), np.random.default_rng(seed))
+
+
+def test_the_counterpart_is_the_last_sentence():
+    corpus = numbered([3, 2])
+    assert [words(row) for row in seen(counterpart, corpus).tokens] == [[2], [4]]
+
+
+@given(st.lists(st.integers(2, 9), min_size=1, max_size=6), st.integers(1, 9), st.integers(0, 99))
+def test_a_body_is_some_sentences_of_its_document_and_never_the_counterpart(counts, most, seed):
+    corpus = numbered(counts)
+    view = seen(body(most), corpus, seed)
+    for k, (begin, count) in enumerate(zip(corpus.offsets[:-1].tolist(), counts, strict=True)):
+        mine = [words(view.tokens[row])[0] for row in np.flatnonzero(view.owner == k)]
+        assert len(mine) == len(set(mine)) == min(most, count - 1)
+        assert mine == sorted(mine)
+        assert set(mine) <= set(range(begin, begin + count - 1))
+        np.testing.assert_allclose(view.weight[view.owner == k].sum(), 1)
+    assert (view.document == view.owner).all()
+
+
+def test_every_step_draws_anew():
+    corpus = numbered([9])
+    drawn = {tuple(map(tuple, listed(seen(body(2), corpus, seed).tokens))) for seed in range(20)}
+    assert len(drawn) > 5

@@ -1,4 +1,4 @@
-"""What comes of a setting before the loss: pairs, views, readers, networks, dropout."""
+"""The effect of a setting before the loss: on pairs, views, networks and dropout."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -9,17 +9,15 @@ import pytest
 import torch
 from torch import nn
 
-from sentemb_core.config.methods import AnyMethod
-from sentemb_core.methods import consert, mirror_bert
+from sentemb_core.config.methods import METHOD_NAMES, AnyMethod
 from sentemb_core.methods.catalogue import method_for
 from sentemb_core.methods.parts.method import Learner, Method
 from sentemb_core.methods.parts.pairs import Annotation
 from sentemb_core.methods.parts.views import IGNORED, Batch, View
 from sentemb_core.training.batches import sampler_for
-from sentemb_core.training.gradients import GradientJob
 from sentemb_core.training.loop import learner_of
 from tests import tiny
-from tests.methods.recipes import NEW_HEAD, PROMPT, Recipe, config_of, made
+from tests.methods.recipes import NEW_HEAD, PROMPT, Recipe, config_of
 from tests.methods.test_wiring import CASES, three_layers
 
 SPANS = {"shortest": 3, "longest": 6, "anchors": 1}
@@ -30,7 +28,7 @@ WITH_MASKS = {"mlm": 0.1}
 
 @dataclass(frozen=True)
 class Step:
-    """A first step, which nothing has read yet."""
+    """Method, learner and batch of a first step."""
 
     method: Method
     who: Learner
@@ -70,7 +68,7 @@ def step_of(name: str, settings: dict[str, Any]) -> Step:
     return Step(method, learner_of(method, encoder, seed=0), batch)
 
 
-# what one looks at
+# observations of a step
 
 
 def gaps(step: Step) -> set[int]:
@@ -191,8 +189,8 @@ def near(share: float) -> Any:
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What comes of the values of one setting."""
+class Request:
+    """The expected effect of each value of one setting."""
 
     name: str
     setting: str
@@ -206,78 +204,63 @@ class Asked:
 
 RATES = {0.15: near(0.15), 0.6: near(0.6)}
 REQUESTS = (
-    Asked("simcse", "mask_rate", share_of_targets, RATES, WITH_MASKS),
-    Asked("declutr", "mask_rate", share_of_targets, RATES, SPANS),
-    Asked("condenser", "mask_rate", share_of_targets, RATES),
-    Asked("infocse_aux", "mask_rate", share_of_targets, RATES, NEW_HEAD),
-    Asked("diffcse", "mask_rate", share_of_targets, RATES, NEW_HEAD),
-    Asked("rtd_mlm", "mask_rate", share_of_targets, RATES, NEW_HEAD),
-    Asked("mlm_autoencoder", "mask_rate", share_of_targets, RATES),
-    Asked("mirror_bert", "span", most_hidden, {0: 0, 1: 1, 12: 4}),
-    Asked("ict", "removal", contexts_with_their_sentence, {0.0: 1.0, 1.0: 0.0}),
-    Asked("ict", "context_tokens", lengths("positive"), {24: (22, 22), 40: (32, 32)}),
-    Asked("cpc", "context_tokens", lengths("positive"), {24: (12, 24), 40: (12, 40)}),
-    Asked("conpono", "window", gaps, {1: {1}, 3: {1, 2, 3}}),
-    Asked("declutr", "anchors", most_rows("anchor", "document"), {1: 1, 2: 2}, SPANS),
-    Asked("declutr", "positives", most_rows("positives", "owner"), {1: 1, 3: 3}, SPANS),
-    Asked("declutr", "shortest", lengths("anchor"), {6: (8, 8), 5: (7, 7)}, SPANS),
-    Asked("declutr", "longest", lengths("anchor"), {3: (5, 5)}, SPANS),
-    Asked(
+    Request("simcse", "mask_rate", share_of_targets, RATES, WITH_MASKS),
+    Request("declutr", "mask_rate", share_of_targets, RATES, SPANS),
+    Request("condenser", "mask_rate", share_of_targets, RATES),
+    Request("infocse_aux", "mask_rate", share_of_targets, RATES, NEW_HEAD),
+    Request("diffcse", "mask_rate", share_of_targets, RATES, NEW_HEAD),
+    Request("rtd_mlm", "mask_rate", share_of_targets, RATES, NEW_HEAD),
+    Request("mlm_autoencoder", "mask_rate", share_of_targets, RATES),
+    Request("mirror_bert", "span", most_hidden, {0: 0, 1: 1, 12: 4}),
+    Request("ict", "removal", contexts_with_their_sentence, {0.0: 1.0, 1.0: 0.0}),
+    Request("ict", "context_tokens", lengths("positive"), {24: (22, 22), 40: (32, 32)}),
+    Request("cpc", "context_tokens", lengths("positive"), {24: (12, 24), 40: (12, 40)}),
+    Request("conpono", "window", gaps, {1: {1}, 3: {1, 2, 3}}),
+    Request("declutr", "anchors", most_rows("anchor", "document"), {1: 1, 2: 2}, SPANS),
+    Request("declutr", "positives", most_rows("positives", "owner"), {1: 1, 3: 3}, SPANS),
+    Request("declutr", "shortest", lengths("anchor"), {6: (8, 8), 5: (7, 7)}, SPANS),
+    Request("declutr", "longest", lengths("anchor"), {3: (5, 5)}, SPANS),
+    Request(
         "declutr",
         "strategy",
         places,
         {where: where for where in ("adjacent", "subsuming", "any")},
         SPANS | {"mlm": 0.0},
     ),
-    Asked("infocse_idc", "max_per_cluster", most_rows("sentence", "group"), {2: 2, 3: 3}, CLUSTERS),
-    Asked("fine_tune", "sentences", most_rows("sentence", "owner"), {2: 2, 4: 4}),
-    Asked("esimcse", "repetition", most_repeated, {0.0: 0, 0.4: 3, 0.6: 6}),
-    Asked("esimcse", "repetition", most_repeated, {0.0: 0, 0.1: 2, 0.4: 4}, {"rule": "paper"}),
-    Asked("esimcse", "rule", most_repeated, {"code": 2, "paper": 3}),
-    Asked("esimcse", "queue", network("queue.vectors"), {5: 5, 160: 160}),
-    Asked("esimcse", "momentum", network("momentum.momentum"), {0.9: 0.9, 0.995: 0.995}),
-    Asked("esimcse", "momentum_init", begins_as_the_encoder, {"copy": True, "random": False}),
-    Asked(
-        "sncse",
-        "before",
-        prompts,
-        {"w4": ("w4 w8 [MASK] w9", "w7 w6 w8 [MASK] w9", "w7 w6 w8 [MASK] w9")},
-        PROMPT,
+    Request(
+        "infocse_idc", "max_per_cluster", most_rows("sentence", "group"), {2: 2, 3: 3}, CLUSTERS
     ),
-    Asked(
-        "sncse",
-        "before_positive",
-        prompts,
-        {"w4": ("w5 w6 w8 [MASK] w9", "w4 w8 [MASK] w9", "w4 w8 [MASK] w9")},
-        PROMPT,
-    ),
-    Asked(
-        "sncse",
-        "behind",
-        prompts,
-        {"w4": ("w5 w6 w4 [MASK] w9", "w7 w6 w4 [MASK] w9", "w7 w6 w4 [MASK] w9")},
-        PROMPT,
-    ),
-    Asked(
-        "sncse",
-        "end",
-        prompts,
-        {"w4": ("w5 w6 w8 [MASK] w4", "w7 w6 w8 [MASK] w4", "w7 w6 w8 [MASK] w4")},
-        PROMPT,
-    ),
-    Asked("hicl", "segment", lengths("anchor segments"), {8: (6, 8), 14: (12, 14)}, SLICES),
-    Asked("hicl", "longest", longest_text, {24: 24, 40: 40}, SLICES),
-    Asked("clm_autoencoder", "noise", share_deleted, {0.0: 0.0, 0.3: near(0.3), 0.6: near(0.6)}),
-    Asked("clm_autoencoder", "layers", network("decoder.layers"), {1: 1, 3: 3}),
-    Asked("clm_autoencoder", "tied", network("decoder.layers"), {True: None, False: 2}),
-    Asked("mlm_autoencoder", "layers", network("decoder.layers"), {1: 1, 3: 3}),
-    Asked("condenser", "head_layers", network("condenser.layers"), {1: 1, 3: 3}),
-    Asked("infocse_aux", "head_layers", network("auxiliary.filler.layers"), {1: 1, 3: 3}, NEW_HEAD),
-    Asked("infocse_aux", "detach", lower_layers_learn, {True: False, False: True}, NEW_HEAD),
-    Asked("rtd_mlm", "head_layers", network("auxiliary.filler.layers"), {1: 1, 3: 3}, NEW_HEAD),
-    Asked("rtd_mlm", "detach", lower_layers_learn, {True: False, False: True}, NEW_HEAD),
+    Request("fine_tune", "sentences", most_rows("sentence", "owner"), {2: 2, 4: 4}),
+    Request("esimcse", "repetition", most_repeated, {0.0: 0, 0.4: 3, 0.6: 6}),
+    Request("esimcse", "repetition", most_repeated, {0.0: 0, 0.1: 2, 0.4: 4}, {"rule": "paper"}),
+    Request("esimcse", "rule", most_repeated, {"code": 2, "paper": 3}),
+    Request("esimcse", "queue", network("queue.vectors"), {5: 5, 160: 160}),
+    Request("esimcse", "momentum", network("momentum.momentum"), {0.9: 0.9, 0.995: 0.995}),
+    Request("esimcse", "momentum_init", begins_as_the_encoder, {"copy": True, "random": False}),
     *(
-        Asked(
+        Request("sncse", part, prompts, {"w4": around}, PROMPT)
+        for part, around in {
+            "before": ("w4 w8 [MASK] w9", "w7 w6 w8 [MASK] w9", "w7 w6 w8 [MASK] w9"),
+            "before_positive": ("w5 w6 w8 [MASK] w9", "w4 w8 [MASK] w9", "w4 w8 [MASK] w9"),
+            "behind": ("w5 w6 w4 [MASK] w9", "w7 w6 w4 [MASK] w9", "w7 w6 w4 [MASK] w9"),
+            "end": ("w5 w6 w8 [MASK] w4", "w7 w6 w8 [MASK] w4", "w7 w6 w8 [MASK] w4"),
+        }.items()
+    ),
+    Request("hicl", "segment", lengths("anchor segments"), {8: (6, 8), 14: (12, 14)}, SLICES),
+    Request("hicl", "longest", longest_text, {24: 24, 40: 40}, SLICES),
+    Request("clm_autoencoder", "noise", share_deleted, {0.0: 0.0, 0.3: near(0.3), 0.6: near(0.6)}),
+    Request("clm_autoencoder", "layers", network("decoder.layers"), {1: 1, 3: 3}),
+    Request("clm_autoencoder", "tied", network("decoder.layers"), {True: None, False: 2}),
+    Request("mlm_autoencoder", "layers", network("decoder.layers"), {1: 1, 3: 3}),
+    Request("condenser", "head_layers", network("condenser.layers"), {1: 1, 3: 3}),
+    Request(
+        "infocse_aux", "head_layers", network("auxiliary.filler.layers"), {1: 1, 3: 3}, NEW_HEAD
+    ),
+    Request("infocse_aux", "detach", lower_layers_learn, {True: False, False: True}, NEW_HEAD),
+    Request("rtd_mlm", "head_layers", network("auxiliary.filler.layers"), {1: 1, 3: 3}, NEW_HEAD),
+    Request("rtd_mlm", "detach", lower_layers_learn, {True: False, False: True}, NEW_HEAD),
+    *(
+        Request(
             name,
             "sample",
             network("discriminator.edit.sample"),
@@ -286,68 +269,19 @@ REQUESTS = (
         )
         for name in ("diffcse", "rtd_mlm")
     ),
-    Asked("sg_opt", "width", width_of_head, {8: 8, 32: 32}),
-    Asked("ict", "projection", width_of_head, {8: 8, None: 16}),
+    Request("sg_opt", "width", width_of_head, {8: 8, 32: 32}),
+    Request("ict", "projection", width_of_head, {8: 8, None: 16}),
 )
 
 
-@pytest.mark.parametrize("asked", REQUESTS, ids=str)
-def test_what_comes_of_a_setting(asked):
-    found = {
-        value: asked.seen(step_of(asked.name, asked.others | {asked.setting: value}))
-        for value in asked.expected
-    }
-    assert found == asked.expected
-
-
-@dataclass(frozen=True)
-class Said:
-    """Stands for a reader, or for an edit of one: what was asked for."""
-
-    name: str
-    arguments: tuple[Any, ...]
-
-    def __call__(self, *_: Any) -> Any:
-        raise AssertionError
-
-
-@pytest.mark.parametrize(
-    ("names", "reader"),
-    [
-        ((), Said("perturbed", ((), False))),
-        (("shuffle",), Said("perturbed", ((), True))),
-        (("token_cutoff",), Said("perturbed", ((Said("token_cutoff", (0.3,)),), False))),
-        (
-            ("dropout", "shuffle", "feature_cutoff"),
-            Said("perturbed", ((Said("dropout", (0.3,)), Said("feature_cutoff", (0.3,))), True)),
-        ),
-        (("adversarial",), Said("adversarial", (2.0,))),
-    ],
-)
-def test_consert_perturbs_each_view_as_asked(names, reader, monkeypatch):
-    edits = {name: lambda rate, name=name: Said(name, (rate,)) for name in consert.EDITS}
-    monkeypatch.setattr(consert, "EDITS", edits)
-    monkeypatch.setattr(
-        consert, "perturbed", lambda *edits, shuffled: Said("perturbed", (edits, shuffled))
-    )
-    monkeypatch.setattr(consert, "adversarial", lambda *how: Said("adversarial", how))
-    how = {"rate": 0.3, "epsilon": 2.0, "temperature": 0.4}
-    plain = Said("perturbed", ((), False))
-    for one, other in ((names, ()), ((), names)):
-        method, _ = made("consert", first=one, second=other, **how)
-        wanted = (reader if one == names else plain, reader if other == names else plain)
-        assert (method.forward_passes["anchor"], method.forward_passes["positive"]) == wanted
-
-
-@pytest.mark.parametrize("pooling", ["encoder", "mean_with_pads"])
-def test_mirror_bert_silences_heads_in_both_views_in_place_of_dropout(pooling, monkeypatch):
-    monkeypatch.setattr(mirror_bert, "drophead", lambda rate: Said("drophead", (rate,)))
-    monkeypatch.setattr(mirror_bert, "mean_with_pads", lambda reader: Said("mean", (reader,)))
-    heads = Said("drophead", (0.3,))
-    method, _ = made("mirror_bert", drophead=0.3, pooling=pooling)
-    reader = {"encoder": heads, "mean_with_pads": Said("mean", (heads,))}[pooling]
-    assert method.forward_passes == {"anchor": reader, "positive": reader}
-    assert not method.dropout
+@pytest.mark.parametrize("name", dict.fromkeys(request.name for request in REQUESTS))
+def test_a_setting_has_its_effect(name):
+    for request in (request for request in REQUESTS if request.name == name):
+        effects = {
+            value: request.seen(step_of(name, request.others | {request.setting: value}))
+            for value in request.expected
+        }
+        assert effects == request.expected, request
 
 
 ITSELF = {(k, k) for k in range(96)}
@@ -361,12 +295,13 @@ PAIRS = {
 """Of methods that pair no sentence with itself, or not every one."""
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_who_is_paired_with_whom(case):
-    method = method_for(config_of(case.name, case.settings).method, three_layers("cosine"))
-    table = method.pairs(documents(), KNOWN)
-    found = set(zip(table.i.tolist(), table.j.tolist(), strict=True))
-    assert found == PAIRS.get(case.name, ITSELF)
+@pytest.mark.parametrize("name", METHOD_NAMES)
+def test_a_method_has_its_pairs(name):
+    for case in (case for case in CASES if case.name == name):
+        method = method_for(config_of(name, case.settings).method, three_layers("cosine"))
+        table = method.pairs(documents(), KNOWN)
+        pairs = set(zip(table.i.tolist(), table.j.tolist(), strict=True))
+        assert pairs == PAIRS.get(name, ITSELF), case
 
 
 def test_dropout_is_on_unless_a_method_makes_its_views_otherwise():
@@ -377,35 +312,13 @@ def test_dropout_is_on_unless_a_method_makes_its_views_otherwise():
     without = {case.name for case in CASES if not trains_with_it(case)}
     assert without == {"consert", "ct", "mirror_bert"}
     assert trains_with_it(Recipe("consert", {"dropout": True}))
-    assert trains_with_it(Recipe("mirror_bert"))  # heads are dropped in its place, where they are
+    assert trains_with_it(Recipe("mirror_bert"))  # drophead replaces it
 
 
-@pytest.mark.parametrize("name", ["infocse_aux", "diffcse", "rtd_mlm"])
-def test_both_views_of_a_sentence_hide_tokens_of_their_own(name):
-    step = step_of(name, NEW_HEAD)
-    pairs = zip(step.view("anchor").targets, step.view("positive").targets, strict=True)
-    assert np.mean([np.array_equal(one == IGNORED, other == IGNORED) for one, other in pairs]) < 0.1
-
-
-def test_a_queue_remembers_what_the_momentum_encoder_made_of_the_anchors_under_the_head():
-    step = step_of("esimcse", {"momentum": 0.5, "momentum_init": "random", "queue": 60})
-    who, momentum = step.who, step.who.networks["momentum"]
-    for module in who.modules:
-        module.eval()
-    before = [weight.clone() for weight in momentum.parameters()]
-    rows = [torch.from_numpy(row)[None] for row in step.view("anchor").tokens]
-    keys = torch.cat([who.head(momentum(row)) for row in rows])
-    done = GradientJob(who, step.method, bfloat16=False, seed=0).run(step.batch, 0, None)
-    step.method.after_step(who, done.vectors)
-    torch.testing.assert_close(who.networks["queue"].keys, keys)
-    for own, old, new in zip(momentum.parameters(), before, who.encoder.parameters(), strict=True):
-        torch.testing.assert_close(own, (old + new) / 2)
-
-
-def test_every_setting_is_held_against_a_loop_or_seen_to_have_its_effect():
+def test_every_setting_is_in_a_card_case_or_has_an_observed_effect():
     seen = {("consert", "epsilon"), ("consert", "dropout")}
     seen |= {(case.name, setting) for case in CASES for setting in case.settings}
-    seen |= {(asked.name, asked.setting) for asked in REQUESTS}
+    seen |= {(request.name, request.setting) for request in REQUESTS}
     settings = {
         (method.model_fields["name"].default, setting)
         for method in get_args(AnyMethod)

@@ -1,21 +1,35 @@
 """Negations of sentences that a prompt leaves little room for, alone and as slices of texts."""
 
+import json
 from functools import cache
 from itertools import chain
+from pathlib import Path
 
 import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from sentemb_core.config.methods import SNCSE, HiCL
 from sentemb_core.config.run import EncoderConfig
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.encoder.start import start_encoder
+from sentemb_core.errors import RecipeError
 from sentemb_core.methods.hicl import hicl
 from sentemb_core.methods.parts.negation import negated
-from sentemb_core.methods.parts.tokenizer_tools import texts_of, tokens_of
+from sentemb_core.methods.parts.tokenizer_tools import texts_of as decoder_of
+from sentemb_core.methods.parts.tokenizer_tools import tokens_of
 from sentemb_core.methods.parts.views import first
-from sentemb_core.methods.sncse import opposite, sncse
+from sentemb_core.methods.sncse import (
+    bidirectional_margin,
+    opposite,
+    prompted,
+    shortened,
+    sncse,
+)
 from tests import tiny
-from tests.views.drawn import every_document, every_sentence, listed, seen
+from tests.methods.drawing import every_document, every_sentence, listed, seen, texts_of
 
 VERBS = ("is here", "went home", "has a car", "runs home", "will see it", "isn't here")
 SENTENCES = [
@@ -63,7 +77,7 @@ def test_no_negation_of_a_sentence_is_its_positive():
 
 def test_a_negation_has_all_the_words_of_its_sentence():
     framed = [[np.array([2, *row, 3]) for row in content_of(view)] for view in views().values()]
-    _, positive, negation = (texts_of(encoder())(rows) for rows in framed)
+    _, positive, negation = (decoder_of(encoder())(rows) for rows in framed)
     assert [negated(text).lower() for text in positive] == negation
 
 
@@ -89,7 +103,7 @@ def test_contractions_are_negated_on_the_path_that_trains():
         np.arange(len(CONTRACTIONS) + 1),
         np.zeros(len(CONTRACTIONS), dtype=bool),
     )
-    assert "he ' s" in texts_of(encoder)(corpus.sentences)[0]
+    assert "he ' s" in decoder_of(encoder)(corpus.sentences)[0]
     view = seen(opposite(first, encoder), corpus)
     assert listed(view.tokens) == listed(encoder.tokenise(list(CONTRACTIONS.values())))
 
@@ -120,7 +134,7 @@ def test_a_text_is_negated_once_and_then_sliced():
         slices = content_of(view)
         assert np.bincount(view.owner).min() > 3
         mine = [[slices[row] for row in np.flatnonzero(view.owner == d)] for d in range(2)]
-        found.append(texts_of(encoder())([np.array([2, *chain(*rows), 3]) for rows in mine]))
+        found.append(decoder_of(encoder())([np.array([2, *chain(*rows), 3]) for rows in mine]))
     texts, opposites = found
     assert opposites == list(map(negated, texts))
 
@@ -138,3 +152,81 @@ def test_words_become_tokens_as_in_the_corpus_but_uncut():
     one, other = tokens_of(encoder())([short, long])
     assert one.tolist() == encoder().tokenise([short])[0].tolist()
     assert other.tolist() == [2, *one[1:-1].tolist() * 20, 3]
+
+
+@given(st.integers(0, 30), st.integers(6, 40), st.booleans())
+def test_a_prompt_leaves_the_text_all_the_room_there_is(size, limit, special):
+    ends = ([2], [3]) if special else ([], [])
+    row = list(range(10, 10 + size))
+    text = texts_of([*ends[0], *row, *ends[1]])
+    view = seen(prompted(text, [7, 8], [9], limit, special_tokens=special))
+    room = limit - 3 - 2 * special
+    assert listed(view.tokens) == [[*ends[0], 7, 8, *row[:room], 9, *ends[1]]]
+    assert view.frame == (2 + special, 1 + special)
+
+
+def test_a_prompt_that_leaves_no_room_is_refused():
+    with pytest.raises(RecipeError, match="10 prompt"):
+        prompted(first, [7] * 6, [8] * 4, 12, special_tokens=True)
+
+
+@given(
+    st.lists(st.lists(st.integers(10, 12), max_size=9), min_size=1, max_size=6),
+    st.integers(1, 9),
+    st.booleans(),
+)
+def test_a_text_ends_behind_its_first_tokens_and_keeps_its_frame(rows, most, special):
+    begin, end = ([2], [3]) if special else ([], [])
+    text = texts_of(*([*begin, *row, *end] for row in rows))
+    view = seen(shortened(text, most, special_tokens=special))
+    cut = [[*begin, *row[:most], *end] for row in rows]
+    assert listed(view.tokens) == cut
+    equal = [[one == other for other in cut] for one in cut]
+    np.testing.assert_array_equal(view.text[:, None] == view.text, equal)
+
+
+def test_the_prompt_of_a_text_is_its_frame():
+    text = prompted(texts_of([2, 10, 11, 12, 13, 3]), [7, 8], [9], 32, special_tokens=True)
+    view = seen(shortened(text, 2, special_tokens=True))
+    assert listed(view.tokens) == [[2, 7, 8, 10, 11, 9, 3]]
+    assert view.frame == (3, 2)
+
+
+def test_sentences_that_differ_behind_the_cut_alone_are_one_text():
+    corpus = tiny.corpus([1, 1, 1])
+    corpus.sentences = [np.array([2, 10, 11, last, 3]) for last in (12, 13, 12)]
+    whole, cut = (seen(shortened(first, most, special_tokens=True), corpus) for most in (3, 2))
+    assert len({*whole.text}) == 2
+    assert len({*cut.text}) == 1
+    assert cut.document.tolist() == [0, 1, 2]
+    assert cut.group.tolist() == every_sentence(corpus).group.tolist()
+
+
+GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "losses.json").read_text())
+
+
+@pytest.mark.parametrize(("positive", "negated", "loss"), GOLDEN["bidirectional_margin"]["cases"])
+def test_a_negation_lies_between_the_margins(positive, negated, loss):
+    near, far = (torch.tensor([x], dtype=torch.float64) for x in (positive, negated))
+    value = bidirectional_margin(near, far, low=0.1, high=0.3)
+    assert value.item() == pytest.approx(loss, abs=1e-12)
+
+
+@given(st.integers(0, 2**31))
+@settings(max_examples=30)
+def test_both_margins_equal_a_slow_loop(seed):
+    generator = torch.Generator().manual_seed(seed)
+    ours = (2 * torch.rand(2, 6, generator=generator, dtype=torch.float64) - 1).requires_grad_()
+    theirs = ours.detach().clone().requires_grad_()
+    fast = bidirectional_margin(*ours, low=0.1, high=0.3)
+    slow = theirs.new_zeros(())
+    for near, far in theirs.T:
+        gap = near - far
+        if gap < 0.1:
+            slow = slow + (0.1 - gap) / 6
+        elif gap > 0.3:
+            slow = slow + (gap - 0.3) / 6
+    torch.testing.assert_close(fast, slow)
+    (fast + 0 * ours.sum()).backward()
+    (slow + 0 * theirs.sum()).backward()
+    torch.testing.assert_close(ours.grad, theirs.grad)

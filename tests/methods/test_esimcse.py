@@ -1,0 +1,98 @@
+"""The queue of past vectors."""
+
+from itertools import groupby
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sentemb_core.methods.esimcse import Queue, repeated
+from sentemb_core.methods.hicl import segments
+from sentemb_core.training.gradients import GradientJob
+from tests import tiny
+from tests.methods.drawing import content_rows, framed, listed, seen
+from tests.methods.steps import batch_of, step_of
+
+
+@given(size=st.integers(0, 7), pushes=st.lists(st.integers(0, 9), max_size=6))
+def test_the_newest_stay_in_order(size, pushes):
+    queue, line = Queue(size, 2), []
+    for count in pushes:
+        new = [float(len(line) + k + 1) for k in range(count)]
+        line += new
+        queue.push(torch.tensor(new).reshape(-1, 1).expand(-1, 2))
+        assert queue.keys[:, 0].tolist() == line[max(0, len(line) - size) :]
+
+
+def test_a_checkpoint_keeps_the_queue():
+    queue, fresh = Queue(5, 3), Queue(5, 3)
+    queue.push(torch.randn(3, 3))
+    fresh.load_state_dict(queue.state_dict())
+    assert len(fresh.keys) == 3
+    torch.testing.assert_close(fresh.keys, queue.keys)
+    fresh.push(torch.ones(4, 3))
+    assert len(fresh.keys) == 5
+    torch.testing.assert_close(fresh.keys[0], queue.keys[2])
+
+
+def extra(rows, view):
+    return [len(new) - len(old) - 2 for old, new in zip(rows, view.tokens, strict=True)]
+
+
+@given(content_rows, st.floats(0, 1), st.sampled_from(["code", "paper"]), st.integers(0, 99))
+def test_repetition_only_doubles_content_in_place(rows, rate, rule, seed):
+    view = seen(repeated(framed(rows), rate, special_tokens=True, rule=rule), seed=seed)
+    for old, new in zip(rows, listed(view.tokens), strict=True):
+        assert [token for token, _ in groupby(new)] == [2, *old, 3]
+        assert max(len(list(run)) for _, run in groupby(new)) <= 2
+        assert (new[:2].count(2), new[-2:].count(3)) == (1, 1)
+
+
+def test_no_repetition_makes_a_row_longer_than_an_encoder_has_positions():
+    rows = [list(range(4, 34))] * 100 + [list(range(4, 44))]
+    view = seen(repeated(framed(rows), 0.3, special_tokens=True, longest=36))
+    assert {len(row) - 32 for row in view.tokens[:-1]} == {0, 1, 2, 3, 4}
+    assert listed(view.tokens)[-1] == [2, *rows[-1], 3]
+
+
+@pytest.mark.parametrize(
+    ("rule", "length", "most"),
+    [("code", 28, 8), ("code", 70, 9), ("paper", 30, 9), ("paper", 4, 2)],
+)
+def test_repetitions_reach_the_bound_of_their_rule_and_no_further(rule, length, most):
+    rows = [list(range(4, 4 + length))] * 500
+    view = seen(repeated(framed(rows), 0.3, special_tokens=True, rule=rule))
+    assert set(extra(rows, view)) == set(range(most + 1))
+
+
+def test_repetition_follows_slicing_so_that_slices_agree():
+    text = framed([range(4, 70), range(4, 9)])
+    plain = segments(text, 30, special_tokens=True)
+    twice = seen(repeated(plain, 0.32, special_tokens=True))
+    assert twice.owner.tolist() == seen(plain).owner.tolist() == [0, 0, 0, 1]
+    assert twice.weight.tolist() == seen(plain).weight.tolist()
+
+
+def test_the_papers_rule_repeats_two_words_of_a_short_sentence():
+    corpus = tiny.corpus([1] * 40)
+    corpus.sentences = [np.array([2, 10 + k, 3]) for k in range(40)]
+    for rule, longest in (("code", 3), ("paper", 4)):
+        batch = batch_of("esimcse", {"rule": rule}, documents=corpus)
+        assert max(map(len, batch.views["positive"].tokens)) == longest
+
+
+def test_a_queue_remembers_what_the_momentum_encoder_made_of_the_anchors_under_the_head():
+    step = step_of("esimcse", {"momentum": 0.5, "momentum_init": "random", "queue": 60})
+    who, momentum = step.who, step.who.networks["momentum"]
+    for module in who.modules:
+        module.eval()
+    before = [weight.clone() for weight in momentum.parameters()]
+    rows = [torch.from_numpy(row)[None] for row in step.view("anchor").tokens]
+    keys = torch.cat([who.head(momentum(row)) for row in rows])
+    done = GradientJob(who, step.method, bfloat16=False, seed=0).run(step.batch, 0, None)
+    step.method.after_step(who, done.vectors)
+    torch.testing.assert_close(who.networks["queue"].keys, keys)
+    for own, old, new in zip(momentum.parameters(), before, who.encoder.parameters(), strict=True):
+        torch.testing.assert_close(own, (old + new) / 2)

@@ -1,0 +1,124 @@
+"""Condenser heads, auxiliary networks, and where their gradients may go."""
+
+import pytest
+import torch
+
+from sentemb_core.errors import RecipeError
+from sentemb_core.methods.diffcse import Generator
+from sentemb_core.methods.infocse_aux import AuxiliaryNetwork
+from sentemb_core.methods.parts import masked_language as sample_losses
+from sentemb_core.methods.parts.masked_language import MaskFiller
+from sentemb_core.methods.parts.transformer_layers import embedded, token_table
+from tests.methods import samples
+
+
+def auxiliary(encoder, **options) -> AuxiliaryNetwork:
+    return AuxiliaryNetwork(encoder, None, random_head=True, **options)
+
+
+def test_what_stood_at_the_first_place_has_no_effect(encoder):
+    filler, rows = MaskFiller(encoder), samples.masked_rows(encoder)
+    early = rows.reading.layers[1]
+    other = early.clone()
+    other[:, 0] += 1
+    states = filler(rows.reading.pooled, early, rows.mask)
+    torch.testing.assert_close(
+        filler(rows.reading.pooled, other, rows.mask), states, rtol=0, atol=0
+    )
+    assert filler(rows.reading.pooled + 1, early, rows.mask).ne(states).all()
+
+
+def test_an_unmasked_first_token_has_no_effect_on_the_mlm_autoencoder(encoder):
+    who = samples.learner(encoder, decoder=MaskFiller(encoder))
+    plain = samples.masked_rows(encoder)
+    changed = samples.masked_rows(encoder, inputs=[[9, *row[1:]] for row in samples.MASKED])
+    changed.targets.copy_(plain.targets)
+    loss = sample_losses.filled_in()
+    assert loss(who, changed).item() == loss(who, plain).item()
+
+
+def test_detached_lower_layers_get_no_gradient(encoder):
+    who = samples.learner(encoder, auxiliary=auxiliary(encoder))
+    sample_losses.aggregated()(who, samples.masked_rows(encoder)).backward()
+    network = who.networks["auxiliary"]
+    assert set(samples.gradients(network.lower).values()) == {None}
+    assert samples.learns(network.filler)
+
+
+def test_attached_lower_layers_learn_for_themselves(encoder):
+    who = samples.learner(encoder, auxiliary=auxiliary(encoder, detach=False))
+    sample_losses.aggregated()(who, samples.masked_rows(encoder)).backward()
+    found = samples.gradients(who.networks["auxiliary"].lower)
+    layers = {name: size for name, size in found.items() if "encoder.layer" in name}
+    assert len(layers) == 16
+    assert all(size > 0 for name, size in layers.items() if "key.bias" not in name)
+
+
+@pytest.mark.parametrize("detach", [True, False])
+def test_the_vector_is_the_only_way_to_the_encoder(encoder, detach):
+    who = samples.learner(encoder, auxiliary=auxiliary(encoder, detach=detach))
+    rows = samples.masked_rows(encoder)
+    (at_vector,) = torch.autograd.grad(
+        sample_losses.aggregated()(who, rows), rows.reading.pooled, retain_graph=True
+    )
+    sample_losses.aggregated()(who, rows).backward(retain_graph=True)
+    found = [weight.grad.clone() for weight in encoder.parameters()]
+    encoder.zero_grad()
+    rows.reading.pooled.backward(at_vector)
+    for ours, through_vector in zip(found, encoder.parameters(), strict=True):
+        torch.testing.assert_close(ours, through_vector.grad)
+    assert at_vector.abs().max() > 0
+
+
+def test_the_head_of_a_condenser_stage_is_taken_over(encoder):
+    trained = MaskFiller(encoder)
+    head = trained.state_dict()
+    network, generator = AuxiliaryNetwork(encoder, head), Generator(encoder, head)
+    for name, weight in network.filler.state_dict().items():
+        torch.testing.assert_close(weight, head[name], rtol=0, atol=0)
+    torch.testing.assert_close(generator.language.dense.weight, head["language.dense.weight"])
+    rows = samples.masked_rows(encoder)
+    early = network.lower.read(rows.inputs, rows.mask, layers=True).layers[-1]
+    torch.testing.assert_close(
+        network.loss(rows.reading.pooled, rows.inputs, rows.mask, rows.targets),
+        trained.loss(rows.reading.pooled, early, rows.mask, rows.targets, token_table(encoder)),
+    )
+
+
+@pytest.mark.parametrize("network", [AuxiliaryNetwork, Generator])
+def test_nothing_starts_from_a_random_head_unless_asked(encoder, network):
+    with pytest.raises(RecipeError, match=r"method\.random_head=true"):
+        network(encoder, None)
+    network(encoder, None, random_head=True)
+
+
+def test_a_random_head_stays_random_where_a_trained_one_lies(encoder):
+    """The ablation of infocse, Table 4: it would equal the arm it is compared with otherwise."""
+    trained = MaskFiller(encoder).state_dict()
+    network = AuxiliaryNetwork(encoder, trained, random_head=True)
+    assert not torch.equal(
+        network.filler.state_dict()["language.dense.weight"], trained["language.dense.weight"]
+    )
+
+
+@pytest.mark.parametrize("network", [AuxiliaryNetwork, Generator])
+def test_a_head_of_another_shape_is_refused(encoder, network):
+    with pytest.raises(RecipeError):
+        network(encoder, {"dense.weight": torch.zeros(3, 3)})
+    narrower = MaskFiller(encoder).state_dict()
+    narrower["language.bias"] = narrower["language.bias"][:-1]
+    with pytest.raises(RecipeError):
+        network(encoder, narrower)
+
+
+def test_the_lower_layers_of_a_frozen_generator_are_not_held_twice(encoder):
+    generator = Generator(encoder, None, random_head=True)
+    network = auxiliary(generator.encoder)
+    own = {weight.data_ptr() for weight in generator.parameters()}
+    assert {weight.data_ptr() for weight in network.lower.parameters()} <= own
+    assert not any(name.startswith("lower.") for name in network.state_dict())
+
+
+def test_bare_embeddings_are_those_that_the_encoder_reads(encoder):
+    rows = samples.masked_rows(encoder)
+    torch.testing.assert_close(embedded(encoder, rows.ids), rows.reading.layers[0])
