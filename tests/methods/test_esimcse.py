@@ -13,7 +13,8 @@ from sentemb_core.methods.hicl import segments
 from sentemb_core.training.gradients import GradientJob
 from tests import tiny
 from tests.methods.drawing import content_rows, framed, listed, seen
-from tests.methods.steps import batch_of, step_of
+from tests.methods.recipes import made
+from tests.methods.steps import batch_of
 
 
 @given(size=st.integers(0, 7), pushes=st.lists(st.integers(0, 9), max_size=6))
@@ -83,16 +84,17 @@ def test_the_papers_rule_repeats_two_words_of_a_short_sentence():
         assert max(map(len, batch.views["positive"].tokens)) == longest
 
 
-def test_a_queue_remembers_what_the_momentum_encoder_made_of_the_anchors_under_the_head():
-    step = step_of("esimcse", {"momentum": 0.5, "momentum_init": "random", "queue": 60})
-    who, momentum = step.who, step.who.networks["momentum"]
+def test_the_queue_holds_the_momentum_encoders_anchors_under_the_head():
+    settings = {"momentum": 0.5, "momentum_init": "random", "queue": 60}
+    (method, who), batch = made("esimcse", **settings), batch_of("esimcse", settings)
+    momentum = who.networks["momentum"]
     for module in who.modules:
         module.eval()
     before = [weight.clone() for weight in momentum.parameters()]
-    rows = [torch.from_numpy(row)[None] for row in step.view("anchor").tokens]
+    rows = [torch.from_numpy(row)[None] for row in batch.views["anchor"].tokens]
     keys = torch.cat([who.head(momentum(row)) for row in rows])
-    done = GradientJob(who, step.method, bfloat16=False, seed=0).run(step.batch, 0, None)
-    step.method.after_step(who, done.vectors)
+    done = GradientJob(who, method, bfloat16=False, seed=0).run(batch, 0, None)
+    method.after_step(who, done.vectors)
     torch.testing.assert_close(who.networks["queue"].keys, keys)
     for own, old, new in zip(momentum.parameters(), before, who.encoder.parameters(), strict=True):
         torch.testing.assert_close(own, (old + new) / 2)
