@@ -39,8 +39,8 @@ def test_import_contracts_hold():
 
 def test_every_ground_module_may_import_neither_files_nor_clock():
     ground = CONTRACTS["The floors of the core"]["layers"][-1].split(" : ")
-    held = CONTRACTS["The ground floor touches no file and no clock"]["source_modules"]
-    assert held == [f"sentemb_core.{module}" for module in ground]
+    checked = CONTRACTS["The ground floor touches no file and no clock"]["source_modules"]
+    assert {f"sentemb_core.{module}" for module in ground} <= set(checked)
 
 
 def wheel_in(folder: Path) -> Path:
