@@ -14,6 +14,8 @@ export MLFLOW_DISABLE_TELEMETRY := true
 export SENTEMB_HOME ?= $(CURDIR)/$(HOME_FOLDER)
 
 PYTEST := $(BIN)/python -m pytest --numprocesses=2
+FAST := $(filter-out tests/deployments/ tests/faults/ tests/flows/, $(wildcard tests/*/ tests/test_*.py))
+FLOW := tests/flows/test_self_training.py::test_a_round_trains_and_annotates_with_the_encoder_before_it
 
 .PHONY: demo test test-all soak check fix ui bench results lock audit clean
 
@@ -21,7 +23,7 @@ demo: $(READY)           ## train two encoders on the shipped corpus; print a ta
 	$(BIN)/python -m flows demo
 
 test: $(READY)           ## unit, property, golden and parity tests, and one flow: at most 5 minutes
-	$(PYTEST) -m "smoke or not (slow or server)"
+	$(PYTEST) -m "not (slow or server)" $(FAST) $(FLOW)
 
 test-all: $(READY)       ## everything that CI runs: also flows, services and kills
 	$(PYTEST) --dist=loadfile

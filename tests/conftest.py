@@ -35,10 +35,9 @@ ROOM = shutil.disk_usage(IN_MEMORY).free if IN_MEMORY.is_dir() else 0
 if "TMPDIR" not in os.environ and ROOM > 8 << 30:
     tempfile.tempdir = os.environ["TMPDIR"] = str(IN_MEMORY)
 
-settings.register_profile(
-    "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
-settings.load_profile("any machine")
+settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("soak", settings.get_profile("default"), max_examples=10_000)
+settings.load_profile("default")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -1,7 +1,7 @@
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sentemb_core.stopping import stopping_decision
@@ -39,7 +39,6 @@ def test_an_empty_list_is_refused():
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12), st.integers(1, 4))
-@settings(deadline=None, max_examples=100)
 def test_it_stops_exactly_when_the_last_scores_did_not_improve(scores, patience):
     decision = stopping_decision(scores, patience=patience)
     assert scores[decision.best] == max(scores)

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sentemb_core import document_vectors, schemas
@@ -83,7 +83,6 @@ def test_an_index_of_documents_finds_the_same_without_sentences(encoder, corpus)
     assert {hit.sentence for hit in found} == {None}
 
 
-@settings(deadline=None, max_examples=60)
 @given(
     seed=st.integers(0, 2**32 - 1),
     sizes=st.lists(st.integers(1, 6), min_size=1, max_size=8),

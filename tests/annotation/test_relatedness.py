@@ -27,14 +27,14 @@ def mixture(share: float, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray
 
 
 @given(st.floats(0, 1), st.integers(0, 100))
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 def test_the_share_of_related_pairs_is_found_without_labels(share: float, seed: int):
     within, across, related = mixture(share, seed)
     assert abs(relatedness(within, across).share - related.mean()) < 0.03
 
 
 @given(st.floats(0.05, 0.95), st.integers(0, 100))
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 def test_the_probability_of_being_related_is_calibrated(share: float, seed: int):
     """Within three standard errors of the counted unrelated pairs and of the selected pairs."""
     within, across, related = mixture(share, seed)

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sentemb_core.annotation import similarity
@@ -24,7 +24,6 @@ def sorted_row(row: np.ndarray, degree: int) -> list[int]:
     return [j for j in order if row[j] > -np.inf][:degree]
 
 
-@settings(deadline=None, max_examples=100)
 @given(st.integers(0, 10_000), st.integers(1, 20), st.integers(1, 9))
 def test_equal_weights_rank_by_the_lower_index(seed: int, columns: int, degree: int):
     rng = np.random.default_rng(seed)

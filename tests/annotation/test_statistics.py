@@ -4,7 +4,7 @@ from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import adjusted_rand_score
 
@@ -53,7 +53,6 @@ drawn = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=80)
 @given(drawn)
 def test_agreement_equals_scikit_learn(documents):
     one, other = np.array([pair for document in documents for pair in document], np.int32).T
@@ -65,7 +64,6 @@ def test_agreement_equals_scikit_learn(documents):
         assert found.overall == pytest.approx(expected[0])
 
 
-@settings(deadline=None, max_examples=80)
 @given(drawn)
 def test_pair_disagreement_equals_a_comparison_of_sets(documents):
     one, other = np.array([pair for document in documents for pair in document], np.int32).T

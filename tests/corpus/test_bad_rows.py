@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sentemb_core.corpus import checks
@@ -189,13 +189,11 @@ def reads_or_refuses(name: str, data: bytes) -> None:
         assert all("\0" not in sentence for found in documents for sentence in found.sentences)
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=FILES, name=st.sampled_from(["a.jsonl", "a.json", "a.csv", "a.tsv"]))
 def test_no_bytes_make_the_reader_crash(data: bytes, name: str) -> None:
     reads_or_refuses(name, data)
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     places=st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 255)), min_size=1, max_size=8),
     name=st.sampled_from(["a.jsonl", "a.csv"]),

@@ -12,7 +12,7 @@ from sentemb_core.corpus.dedup import FirstSeen, digest
 from sentemb_core.errors import StorageError
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(batches=st.lists(st.lists(st.integers(0, 30), max_size=20), max_size=8))
 def test_first_rows_are_those_of_a_dictionary(batches: list[list[int]]) -> None:
     first: dict[int, int] = {}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
@@ -94,7 +94,6 @@ def test_any_sentences_in_any_order(tmp_path: Path) -> None:
     every = corpus.tokens(range(12))
     flat = [sentence for sentences in TEXTS for sentence in sentences]
 
-    @settings(max_examples=60, deadline=None)
     @given(wanted=st.lists(st.integers(0, 11), max_size=30))
     def check(wanted: list[int]) -> None:
         found = corpus.tokens(np.array(wanted, dtype=np.int64))

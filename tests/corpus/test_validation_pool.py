@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sentemb_core.config.run import ValidationConfig
@@ -104,7 +104,6 @@ def test_a_document_keeps_its_split_when_others_come() -> None:
     assert query_splits(ids, ValidationConfig())[:100] == before
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     ids=st.lists(st.text(st.characters(exclude_categories=["Cs"])), min_size=3, unique=True),
     gate_share=st.sampled_from([0.0, 0.3]),

@@ -5,7 +5,7 @@ import time
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sentemb_core.encoder import batching
@@ -17,7 +17,6 @@ from tests.encoder.starting import start
 NAMES = ["static", "transformer"]
 
 
-@settings(deadline=None, max_examples=100)
 @given(st.lists(st.integers(0, 12), max_size=60), st.integers(1, 40))
 def test_buckets_hold_every_row_once_at_one_length_within_the_budget(lengths, budget):
     lengths = np.array(lengths, dtype=np.int64)

@@ -74,7 +74,7 @@ def test_every_form_gives_the_same_words_and_vectors(
     np.testing.assert_array_equal(found.vectors, np.array(list(THREE.values()), np.float32))
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     words=st.lists(st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1),
                    min_size=1, max_size=12, unique=True),

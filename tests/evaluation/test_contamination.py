@@ -3,7 +3,7 @@
 from itertools import chain
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sentemb_core.evaluation.contamination import Overlap, overlaps
@@ -39,7 +39,6 @@ def test_every_set_has_its_own_shares():
     assert found["in"].runs == 1
 
 
-@settings(deadline=None, max_examples=60)
 @given(
     corpus=st.lists(st.lists(SENTENCES, max_size=3), max_size=4),
     texts=st.lists(SENTENCES, max_size=5),

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sentemb_core.evaluation import metrics
@@ -59,7 +59,6 @@ def ranked(scores: np.ndarray, relevant: list[list[int]], ids: np.ndarray | None
     )
 
 
-@settings(deadline=None, max_examples=150)
 @given(run=runs(), k=st.integers(1, 14))
 def test_metrics_equal_their_definition_over_a_sorted_list(
     run: tuple[np.ndarray, list[list[int]]], k: int
@@ -74,7 +73,6 @@ def test_metrics_equal_their_definition_over_a_sorted_list(
         assert getattr(metrics, metric)(found, k) == pytest.approx(expected, abs=1e-12), metric
 
 
-@settings(deadline=None, max_examples=60)
 @given(run=runs(), k=st.integers(1, 14))
 def test_recall_grows_with_k_and_with_capping(run: tuple[np.ndarray, list[list[int]]], k: int):
     found = ranked(*run)
@@ -82,7 +80,6 @@ def test_recall_grows_with_k_and_with_capping(run: tuple[np.ndarray, list[list[i
     assert (metrics.capped_recall(found, k) >= metrics.recall(found, k)).all()
 
 
-@settings(deadline=None, max_examples=60)
 @given(run=runs(), seed=st.integers(0, 2**32 - 1))
 def test_order_of_candidates_does_not_matter(run: tuple[np.ndarray, list[list[int]]], seed: int):
     scores, relevant = run
@@ -92,7 +89,6 @@ def test_order_of_candidates_does_not_matter(run: tuple[np.ndarray, list[list[in
     assert moved.rank.tolist() == ranked(scores, relevant).rank.tolist()
 
 
-@settings(deadline=None, max_examples=60)
 @given(run=runs())
 def test_monotone_scores_keep_the_ranks(run: tuple[np.ndarray, list[list[int]]]):
     scores, relevant = run

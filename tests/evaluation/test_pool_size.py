@@ -65,7 +65,7 @@ def test_gate_share_of_0_is_refused_only_for_a_gated_run(tmp_path: Path):
     require_queries(folder, config, gated=False)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.floats(0.05, 0.45), st.floats(0.05, 0.45), st.integers(0, 99))
 @example(0.45, 0.45, 0)  # the test split's share is the smallest
 def test_a_pool_large_enough_fills_every_split(validation: float, gate: float, salt: int):

@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from jaxtyping import Float
 
@@ -38,7 +38,6 @@ def order(scores: np.ndarray) -> list[list[int]]:
 DRAWN = given(seed=st.integers(0, 2**32 - 1), texts=st.integers(1, 30), depth=st.integers(1, 35))
 
 
-@settings(deadline=None, max_examples=80)
 @DRAWN
 def test_alpha_0_keeps_bm25s_order(seed: int, texts: int, depth: int):
     words, vectors = tables(seed, texts)
@@ -47,7 +46,6 @@ def test_alpha_0_keeps_bm25s_order(seed: int, texts: int, depth: int):
     assert np.isfinite(scores).all()
 
 
-@settings(deadline=None, max_examples=80)
 @DRAWN
 def test_large_alpha_orders_by_cosine(seed: int, texts: int, depth: int):
     words, vectors = tables(seed, texts)
@@ -66,7 +64,6 @@ def test_scores_are_the_weighted_sum():
     assert scores[3] < scores[2] < 10
 
 
-@settings(deadline=None, max_examples=60)
 @given(seed=st.integers(0, 2**32 - 1), texts=st.integers(1, 30))
 def test_fusion_equals_its_definition_with_ties(seed: int, texts: int):
     words, vectors = tables(seed, texts)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import rankdata, spearmanr
 
@@ -16,7 +16,6 @@ def _few_resamples(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(bootstrap, "RESAMPLES", 400)
 
 
-@settings(deadline=None, max_examples=60)
 @given(
     values=st.lists(st.integers(0, 4), min_size=1, max_size=12),
     counts=st.lists(st.integers(0, 3), min_size=12, max_size=12),

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
@@ -46,7 +46,6 @@ def pairs(gold: list[float], subset: list[str]) -> StsPairs:
     return StsPairs(["w4"] * n, [f"w{4 + k}" for k in range(n)], np.array(gold, float), subset)
 
 
-@settings(deadline=None, max_examples=80)
 @given(first=NUMBERS, seed=st.integers(0, 1000))
 def test_spearman_equals_scipy_with_ties(first: list[int], seed: int):
     second = np.random.default_rng(seed).integers(0, 6, len(first))

@@ -99,7 +99,7 @@ def test_constant_vectors_predict_one_score():
     assert found.statistic == "spearman"  # so that a bootstrap resamples pairs
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(counts=st.lists(st.integers(5, 30), min_size=2, max_size=4), folds=st.integers(2, 5))
 def test_folds_are_stratified_disjoint_and_repeatable(counts: list[int], folds: int):
     label = np.random.default_rng(0).permutation(np.repeat(np.arange(len(counts)), counts))
@@ -113,7 +113,7 @@ def test_folds_are_stratified_disjoint_and_repeatable(counts: list[int], folds: 
         assert np.array_equal(once[1], again[1])
 
 
-@settings(deadline=None, max_examples=6)
+@settings(max_examples=6)
 @given(seed=st.integers(0, 100), parts=PARTS, kind=st.sampled_from(["classes", "scores"]))
 def test_predictions_do_not_use_their_own_label(seed: int, parts: str, kind: str):
     """Another answer of a test example changes what is said of others, never of itself."""

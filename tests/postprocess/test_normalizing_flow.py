@@ -36,7 +36,7 @@ def disturbed(flow: NormalizingFlow, seed: int) -> NormalizingFlow:
 SHAPES = {"dim": st.integers(8, 20), "levels": st.integers(1, 3), "depth": st.integers(1, 3)}
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(seed=st.integers(0, 1000), **SHAPES)
 def test_inverse_undoes_the_flow(seed: int, dim: int, levels: int, depth: int):
     flow = disturbed(NormalizingFlow(dim, seed, levels=levels, depth=depth, width=4), seed)
@@ -45,7 +45,7 @@ def test_inverse_undoes_the_flow(seed: int, dim: int, levels: int, depth: int):
     torch.testing.assert_close(flow(flow.inverse(vectors)), vectors, rtol=1e-9, atol=1e-9)
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 1000), **SHAPES)
 def test_log_determinant_equals_the_jacobians(seed: int, dim: int, levels: int, depth: int):
     flow = disturbed(NormalizingFlow(dim, seed, levels=levels, depth=depth, width=4), seed)
@@ -79,7 +79,7 @@ def test_normalised_likelihood_is_the_fitted_normals():
     torch.testing.assert_close(flow.negative_log_likelihood(data), expected, rtol=1e-9, atol=1e-9)
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 1000), dim=st.integers(8, 20), levels=st.integers(2, 3))
 def test_level_keeps_the_second_half_of_the_level_before(seed, dim, levels):
     less, more = (
@@ -150,7 +150,7 @@ def test_global_generator_is_unchanged():
     assert torch.equal(torch.rand(1), expected)
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 1000), **SHAPES)
 def test_layers_equal_the_flow(seed: int, dim: int, levels: int, depth: int):
     flow = disturbed(NormalizingFlow(dim, seed, levels=levels, depth=depth, width=4), seed)

@@ -20,7 +20,7 @@ def drawn(seed: int, n: int, dim: int) -> np.ndarray:
     return (mixed + rng.normal(size=dim) * 10).astype(np.float32)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(seed=st.integers(0, 2**32 - 1), dim=st.integers(1, 12), data=st.data())
 def test_whitened_vectors_have_covariance_1_and_mean_0(seed, dim, data):
     keep = data.draw(st.integers(1, dim))
@@ -48,7 +48,7 @@ def test_four_points_have_their_hand_values():
     np.testing.assert_allclose(white, [[0, far], [0, -far], [far, 0], [-far, 0]], atol=1e-12)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     seed=st.integers(0, 2**32 - 1), dim=st.integers(1, 12), power=st.floats(0, 1, exclude_max=True)
 )
@@ -61,7 +61,7 @@ def test_power_leaves_the_rest_of_the_variance(seed: int, dim: int, power: float
     np.testing.assert_allclose(covariance, np.diag(variances ** (1 - power)), atol=1e-6)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(seed=st.integers(0, 2**32 - 1), shift=st.floats(-20, 20))
 def test_shift_changes_no_cosine(seed: int, shift: float):
     vectors = drawn(seed, 80, 6).astype(np.float64)
@@ -80,7 +80,7 @@ def test_kept_dimensions_are_the_first_of_the_full_map():
     np.testing.assert_array_equal(part.weights, whole.weights[:, :3])
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 2**32 - 1), dim=st.integers(1, 12))
 def test_largest_coordinate_of_an_axis_is_positive(seed: int, dim: int):
     """An eigenvector has two signs: which of them comes is the library's whim."""

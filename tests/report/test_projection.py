@@ -11,7 +11,7 @@ def rounds_of(seed):
     return [rng.normal(size=(20, 6)).astype(np.float32) for _ in range(3)]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(0, 2**32 - 1))
 def test_all_axes_together_keep_every_distance(seed):
     vectors = np.concatenate(rounds_of(seed))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sentemb_core.retrieval.bm25 import BM25, ENGLISH, LUCENE, PRODUCT_THESIS, Form
@@ -46,7 +46,6 @@ def test_scores_have_their_hand_values(form: Form):
     assert scores[0] == pytest.approx(GOLDEN[f"{form.tf} {form.idf}"], abs=1e-6)
 
 
-@settings(deadline=None, max_examples=80)
 @given(texts=TEXTS, queries=TEXTS, form=st.sampled_from(FORMS))
 def test_scores_equal_the_formula(texts: list[str], queries: list[str], form: Form):
     scores = BM25(texts, form).scores(queries)

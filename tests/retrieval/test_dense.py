@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sentemb_core.errors import BadEmbeddingError
@@ -10,7 +10,6 @@ from sentemb_core.retrieval import dense
 from sentemb_core.retrieval.dense import search
 
 
-@settings(deadline=None, max_examples=80)
 @given(
     seed=st.integers(0, 2**32 - 1),
     n=st.integers(1, 40),

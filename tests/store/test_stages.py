@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
@@ -141,7 +141,6 @@ def test_different_values_differ_and_sets_are_sorted():
 finite = st.floats(allow_nan=False, allow_infinity=False)
 
 
-@settings(deadline=None)
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | finite | st.text(),

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sentemb_core.config.run import TrainingConfig
@@ -98,7 +98,6 @@ def test_golden_numbers_of_batches_per_epoch(titles, steps, of_three):
 
 
 @given(st.lists(st.integers(1, 7), min_size=4, max_size=12), st.integers(2, 6), st.integers(0, 99))
-@settings(deadline=None, max_examples=60)
 def test_every_pair_comes_once_an_epoch_but_for_the_last_few(counts, size, seed):
     corpus = unique_corpus([*counts, 3, 3])
     sampler = pair_batches(corpus, size, seed)
@@ -213,7 +212,6 @@ def clustered(draw):
 
 
 @given(clustered(), st.integers(4, 20), st.integers(2, 5), st.integers(0, 99))
-@settings(deadline=None, max_examples=80)
 def test_cluster_batches_keep_budget_and_cluster_sizes(drawn_clusters, budget, most, seed):
     counts, labels = drawn_clusters
     corpus = unique_corpus(counts)

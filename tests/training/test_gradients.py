@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
@@ -210,7 +210,6 @@ def test_the_loss_of_an_adversarial_view_is_float32_in_bfloat16():
     st.integers(0, 200),
     st.none() | st.integers(1, 10),
 )
-@settings(deadline=None, max_examples=100)
 def test_length_groups_hold_every_row_once_within_limits(lengths, slack, largest):
     tokens = np.array(lengths, dtype=np.int64)
     groups = length_groups(tokens, slack, largest)

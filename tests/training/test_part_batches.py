@@ -87,7 +87,7 @@ def test_an_epoch_has_every_pair_of_the_corpus_once(corpus: TokenCorpus):
 
 
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=8), st.integers(0, 3))
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 def test_a_batch_depends_on_seed_and_step_alone(corpus: TokenCorpus, steps: list[int], seed: int):
     wandering = sampler(corpus, seed)
     for step in steps:
