@@ -168,7 +168,7 @@ def section(label: str) -> Generator[None, None, None]:
 
 
 PENDING = "0" * 32
-"""How the digest of a pending reference begins; the rest tells it from all others."""
+"""Start of the digest of a pending reference; the rest makes it unique."""
 
 
 def is_pending(ref: ArtifactRef) -> bool:

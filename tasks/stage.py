@@ -4,8 +4,8 @@ What is cached by what: the key of a record is computed by `Stage.key` in
 `sentemb_core/store/stages.py` from the stage's name, version, code, arguments and libraries.
 
 Prefect asks `StagePolicy` for a key and `RecordStorage` for the record of that key. The storage
-reads records of our store alone (JSON, with every artifact verified) and hands Prefect an envelope
-of its own making, so no file can choose the code that reads it. A record that the store refuses is
+reads only records of our store (JSON, with every artifact verified) and wraps them for Prefect, so
+no file can choose the code that reads it. A record that the store refuses is
 a miss. The task's body looks up again, computes under a lock and writes the record itself; what
 Prefect writes afterwards is checked and dropped. So `.stage.run(store, arguments)` gives the same
 artifacts without any server.

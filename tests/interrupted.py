@@ -10,7 +10,7 @@ class InterruptionError(Exception):
 
 
 class BreakingOff:
-    """An `on_step` that keeps the losses, and breaks the training off behind a step if told to."""
+    """An `on_step` that keeps the losses, and interrupts the training after a given step."""
 
     def __init__(self, behind: int | None, error: type[BaseException] = InterruptionError) -> None:
         self.behind, self.error = behind, error

@@ -1,4 +1,4 @@
-"""Which files this process has mapped, as Linux tells it."""
+"""The files that this process has mapped, read from /proc."""
 
 from pathlib import Path
 

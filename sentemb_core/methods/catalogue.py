@@ -98,10 +98,9 @@ def unfit_temperature(settings: AnyMethod, similarity: Similarity) -> str:
     found = f"{settings.name} divides the encoder's {similarity} by a temperature {temperature:g}"
     if similarity == "dot":
         return (
-            f"{found}, and inner products are large without it: the loss saturates. Take "
-            "method.temperature=1, or encoder.similarity=cosine"
+            f"{found}: the loss saturates. Set method.temperature=1, or encoder.similarity=cosine"
         )
     return (
-        f"{found}, and a cosine is 1 at most: the loss hardly tells right from wrong. Take "
+        f"{found}: cosines are at most 1, so the loss hardly separates positives. Set "
         "encoder.similarity=dot, or a method.temperature below 1 (.05)"
     )

@@ -116,7 +116,7 @@ def test_folds_are_stratified_disjoint_and_repeatable(counts: list[int], folds: 
 @settings(max_examples=6)
 @given(seed=st.integers(0, 100), parts=PARTS, kind=st.sampled_from(["classes", "scores"]))
 def test_predictions_do_not_use_their_own_label(seed: int, parts: str, kind: str):
-    """Another answer of a test example changes what is said of others, never of itself."""
+    """The label of a test example changes predictions of others, never its own."""
     gold = np.random.default_rng(seed).permutation(np.arange(60) % 2)
     parts = "dev" if kind == "scores" else parts
     toy = task(gold, parts=parts, kind=kind)

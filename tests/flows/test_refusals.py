@@ -1,7 +1,7 @@
-"""Parts that cannot go together, and corpora that a method cannot learn from: told before training.
+"""Settings and corpora that a method cannot use are refused, as early as they are known.
 
-What settings and encoder decide is refused before any stage, in a plan (`--dry-run`) as in a run;
-what the documents decide, in the training's stage before its first step.
+Settings and encoder are checked before any stage, in a dry run as in a run. Documents are checked
+before the first training step.
 """
 
 import json
@@ -37,7 +37,7 @@ TWO_LAYERED = ("initialiser.method=condenser", "initialiser.method.head_layers=1
 
 
 @pytest.mark.parametrize(
-    ("method", "given", "told"),
+    ("method", "given", "refusal"),
     [
         (
             "consert",
@@ -120,7 +120,7 @@ TWO_LAYERED = ("initialiser.method=condenser", "initialiser.method.head_layers=1
     ],
 )
 def test_parts_that_do_not_fit_are_refused_before_any_stage(
-    call, corpus_file: Path, method: str, given: tuple[str, ...], told: str
+    call, corpus_file: Path, method: str, given: tuple[str, ...], refusal: str
 ):
     options = [word for setting in given for word in ("--set", setting)]
     run = ("run", str(corpus_file), "--encoder", "transformer")
@@ -130,7 +130,7 @@ def test_parts_that_do_not_fit_are_refused_before_any_stage(
         )
         assert (code, output) == (2, "")
         assert errors.count("error E") == 1
-        assert errors.splitlines()[-1].split()[1] == told.split()[0]
+        assert errors.splitlines()[-1].split()[1] == refusal.split()[0]
     assert last_runs(Store.default()) == []
 
 
@@ -180,7 +180,7 @@ def written(path: Path, rows: list[Json]) -> Path:
 
 
 def run_on(source: Path, method: str, *more: str) -> MethodRun:
-    """One step of a small transformer, whose checkpoint would tell that it was taken."""
+    """One step of a small transformer, which would leave a checkpoint."""
     given = COLUMNS | {"corpus.source": str(source), "training.method.name": method}
     small = ("encoder.name=transformer", "encoder.dim=16", "training.steps=1")
     config = settings(None, given, [*small, "training.checkpoint_every=1", *more])
@@ -208,14 +208,14 @@ def test_sentences_alone_are_told_all_that_they_want(
     with (
         without_prefect(Store.default()),
         recording(Store.default(), "one", [], {}),
-        pytest.raises(EmptyPairsError, match="E102") as told,
+        pytest.raises(EmptyPairsError, match="E102") as refusal,
     ):
         train_once(run_on(one_sentence_each, "conpono", *options), lambda row: None)
-    assert ("--counterpart-column" in str(told.value)) is (column == "null")
+    assert ("--counterpart-column" in str(refusal.value)) is (column == "null")
 
 
 @pytest.mark.parametrize(
-    ("source", "method", "error", "told"),
+    ("source", "method", "error", "refusal"),
     [
         (
             "corpus_file",
@@ -227,14 +227,14 @@ def test_sentences_alone_are_told_all_that_they_want(
     ],
 )
 def test_documents_that_a_method_cannot_learn_from_are_refused_before_a_step(
-    request: pytest.FixtureRequest, source: str, method: str, error: type[Exception], told: str
+    request: pytest.FixtureRequest, source: str, method: str, error: type[Exception], refusal: str
 ):
     config = run_on(request.getfixturevalue(source), method, "corpus.splitter=none")
     check_run(config)
     with (
         without_prefect(Store.default()),
         recording(Store.default(), "one", [], {}) as log,
-        pytest.raises(error, match=told),
+        pytest.raises(error, match=refusal),
     ):
         train_once(config, lambda row: None)
     stages = {used.stage for used in log.run.stages}
@@ -282,11 +282,11 @@ def test_rounds_need_documents_whatever_initialises_them(call, one_sentence_each
 
 def test_sentences_that_nothing_judges_are_told_what_would(one_sentence_each: Path):
     bare = ("corpus.splitter=none", "corpus.counterpart_column=null")
-    told = "E102"
+    refusal = "E102"
     with (
         without_prefect(Store.default()),
         recording(Store.default(), "one", [], {}),
-        pytest.raises(EmptyPairsError, match=told),
+        pytest.raises(EmptyPairsError, match=refusal),
     ):
         train_once(run_on(one_sentence_each, "simcse", *bare), lambda row: None)
 
@@ -306,19 +306,19 @@ def test_no_initialiser_trains_for_a_method_that_cannot_learn_from_the_documents
 
 @pytest.mark.parametrize("plan", [["--dry-run"], []])
 @pytest.mark.parametrize(
-    ("wheels", "options", "told"),
+    ("wheels", "options", "refusal"),
     [
         (2, (), "E001"),
         (0, ("--set", "annotation.clustering=kmeans"), "E001"),
     ],
 )
 def test_two_faiss_wheels_or_none_for_k_means_are_refused_before_any_stage(
-    call, corpus_file: Path, monkeypatch, plan: list[str], wheels: int, options, told: str
+    call, corpus_file: Path, monkeypatch, plan: list[str], wheels: int, options, refusal: str
 ):
     monkeypatch.setattr(faiss_wheels, "_version", lambda name: "1" if wheels else None)
     columns = ("--id-column", "id", "--sentences-column", "sentences")
     code, _, said = call("run", str(corpus_file), *columns, *options, *plan)
-    assert (code, bool(re.search(told, said))) == (2, True), said
+    assert (code, bool(re.search(refusal, said))) == (2, True), said
     assert last_runs(Store.default()) == []
 
 
@@ -337,9 +337,9 @@ def test_no_verb_runs_with_two_faiss_wheels(call, monkeypatch, tmp_path: Path, v
         (tmp_path / f"{file}.parquet").touch()
     monkeypatch.setattr(faiss_wheels, "_version", lambda name: "1")
     monkeypatch.setattr("flows.cli.execute.served", lambda _: pytest.fail("it began"))
-    code, said, told = call(*verb.replace("DATA", str(tmp_path)).split())
+    code, said, refusal = call(*verb.replace("DATA", str(tmp_path)).split())
     assert (code, said) == (2, "")
-    assert told.startswith("error E001")
+    assert refusal.startswith("error E001")
 
 
 def test_a_partition_needs_no_faiss(corpus_file: Path, monkeypatch):

@@ -34,7 +34,7 @@ def words(tokens):
 
 
 def texts_of(*rows):
-    """A maker of these rows, whatever is drawn."""
+    """A view maker of fixed rows, independent of the draw."""
     tokens = [np.array(row, dtype=np.int64) for row in rows]
     labels = np.arange(len(rows))
 

@@ -126,7 +126,7 @@ def double(monkeypatch):
 
 @pytest.fixture
 def fixed_chance(monkeypatch):
-    """Every row draws the same numbers, whoever it is read with."""
+    """Every row draws the same numbers in any batch."""
 
     def rand(*shape: int | torch.Size, device: torch.device) -> Tensor:
         rows, *own = torch.empty(*shape).shape

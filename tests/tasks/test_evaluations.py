@@ -1,4 +1,4 @@
-"""The scores of a finished benchmark, as the report of the run that made the encoder tells them."""
+"""Scores of a finished benchmark in the report of the run that made the encoder."""
 
 import json
 from pathlib import Path

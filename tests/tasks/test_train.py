@@ -64,7 +64,7 @@ def test_the_threads_of_a_training_are_those_of_its_key(
 
 
 def test_the_code_of_a_training_holds_neither_words_nor_k_means():
-    """Or an edit of what only judges or annotates would train every encoder anew."""
+    """An edit of evaluation or annotation code must not train every encoder again."""
     body = inspect.unwrap(train_encoder.stage.function)
     nodes = definitions(parsed(Path(inspect.getfile(body))), body.__code__.co_firstlineno)
     reached = closure({name for node in nodes for name in imported(node)}, core_file)

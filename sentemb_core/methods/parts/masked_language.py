@@ -164,10 +164,10 @@ def load_head(network: nn.Module, head: Mapping[str, Tensor] | None, *, random_h
 
 
 def masked_language(head: str = "language") -> SampleLoss:
-    """BERT's: the encoder read masked tokens, its last layer tells what they were.
+    """BERT's masked-language loss: the encoder's last layer predicts the masked tokens.
 
     Args:
-        head: Which network is the `LanguageHead`; `condenser.language` for a Condenser's late loss.
+        head: Name of the `LanguageHead`; `condenser.language` for a Condenser's late loss.
     """
 
     def loss(learner: Learner, rows: Rows) -> Tensor:
@@ -178,7 +178,7 @@ def masked_language(head: str = "language") -> SampleLoss:
 
 
 def condensed(skip_from: int) -> SampleLoss:
-    """The Condenser's head: its encoder's own early states and sentence vector tell the masks.
+    """The Condenser's loss: early states and the sentence vector predict the masked tokens.
 
     Args:
         skip_from: Layer of the early states (`skip_layer`).
@@ -194,7 +194,7 @@ def condensed(skip_from: int) -> SampleLoss:
 
 
 def aggregated() -> SampleLoss:
-    """InfoCSE-aux: the `AuxiliaryNetwork` fills the masks of `inputs` from the sentence vector."""
+    """InfoCSE-aux's loss: the `AuxiliaryNetwork` fills masks from the sentence vector."""
 
     def loss(learner: Learner, rows: Rows) -> Tensor:
         return _network(learner, "auxiliary").loss(
@@ -205,7 +205,7 @@ def aggregated() -> SampleLoss:
 
 
 def rewritten() -> SampleLoss:
-    """The CLM autoencoder: a `CausalDecoder` writes the targets from the sentence vector."""
+    """The CLM autoencoder's loss: a `CausalDecoder` predicts targets from the sentence vector."""
 
     def loss(learner: Learner, rows: Rows) -> Tensor:
         return _network(learner, "decoder").loss(
@@ -216,7 +216,7 @@ def rewritten() -> SampleLoss:
 
 
 def filled_in() -> SampleLoss:
-    """The MLM autoencoder: a `MaskFiller` on the bare embeddings of `inputs`."""
+    """The MLM autoencoder's loss: a `MaskFiller` on the bare embeddings of `inputs`."""
 
     def loss(learner: Learner, rows: Rows) -> Tensor:
         early, table = embedded(learner.encoder, rows.inputs), token_table(learner.encoder)
@@ -228,5 +228,5 @@ def filled_in() -> SampleLoss:
 
 
 def _network(learner: Learner, name: str) -> Any:
-    """By its path: networks have parts."""
+    """Return the network at a dotted path."""
     return learner.networks.get_submodule(name)

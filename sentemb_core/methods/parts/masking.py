@@ -1,4 +1,4 @@
-"""Masked language modelling: some tokens are hidden, and have to be told."""
+"""Masking for masked language modelling."""
 
 from dataclasses import dataclass, replace
 
@@ -11,11 +11,11 @@ from sentemb_core.methods.parts.views import IGNORED, Draw, View, ViewMaker, con
 
 @dataclass(frozen=True)
 class Masking:
-    """BERT's noise: of the chosen tokens 80 % become the mask, 10 % any token, 10 % stay.
+    """BERT's noise: of the chosen tokens 80 % become the mask, 10 % a random token, 10 % stay.
 
     Attributes:
-        rate: Share of tokens that are chosen.
-        mask_id: Of [MASK].
+        rate: Share of chosen tokens.
+        mask_id: Id of [MASK].
         special: Ids that are never chosen.
         vocabulary: Number of ids.
     """
@@ -34,7 +34,7 @@ class Masking:
 
 
 def masked(text: ViewMaker, masking: Masking) -> ViewMaker:
-    """`text` with noise, for the encoder itself to read; targets are the chosen tokens."""
+    """Return a view of `text` with noise for the encoder; targets are the chosen tokens."""
 
     def view(corpus: Documents, draw: Draw, rng: np.random.Generator) -> View:
         seen = text(corpus, draw, rng)
@@ -45,7 +45,7 @@ def masked(text: ViewMaker, masking: Masking) -> ViewMaker:
 
 
 def with_masked_inputs(text: ViewMaker, masking: Masking) -> ViewMaker:
-    """`text` as it is for the encoder, and with noise for an auxiliary network."""
+    """Return a view of `text` without noise, and with noisy `inputs` for an auxiliary network."""
 
     def view(corpus: Documents, draw: Draw, rng: np.random.Generator) -> View:
         seen = text(corpus, draw, rng)
@@ -58,7 +58,7 @@ def with_masked_inputs(text: ViewMaker, masking: Masking) -> ViewMaker:
 def _noisy(
     rows: list[Tokens], masking: Masking, rng: np.random.Generator
 ) -> tuple[list[Tokens], list[Tokens]]:
-    """The rows with noise, and what stood where it was chosen (`IGNORED` elsewhere)."""
+    """Return the rows with noise, and the chosen tokens as targets (`IGNORED` elsewhere)."""
     content = content_of(rows)
     n = len(content.ids)
     chosen = (rng.random(n) < masking.rate) & ~np.isin(content.ids, masking.special)

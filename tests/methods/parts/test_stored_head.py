@@ -1,4 +1,4 @@
-"""A Condenser's head beside its encoder: read as it was written, carried along, damage told."""
+"""The head of a Condenser stage: stored, read, copied, and refused if damaged."""
 
 from pathlib import Path
 
