@@ -13,7 +13,7 @@ from benchmarks.results_pages import load
 from sentemb_core.config.method_list import LISTING, UNTRAINED
 from sentemb_core.config.methods import METHOD_NAMES, AnyMethod, HiCL
 from sentemb_core.config.presets import PRESETS, RUN_PRESETS, encoder_of, preset_of
-from sentemb_core.config.run import EncoderConfig, TrainingConfig
+from sentemb_core.config.run import EncoderConfig, LabelsConfig, TrainingConfig
 from sentemb_core.evaluation.paper_tables import paper_tables
 from sentemb_core.methods.catalogue import CONTINUING, RECIPES, unfit_temperature
 from sentemb_core.types import Json
@@ -80,6 +80,43 @@ def test_every_preset_of_a_source_exists():
         preset_of("simcse", "nature")
 
 
+@pytest.mark.parametrize(
+    ("method", "name", "encoder"),
+    [
+        ("simcse", "mlm", {"pooling": "cls_before_pooler", "max_length": 32}),
+        ("infocse_aux", "code", {"pooling": "cls_before_pooler", "max_length": 32}),
+        ("clm_autoencoder", "paper", {"pooling": "mean", "max_length": 32}),
+        ("clm_autoencoder", "tsdae", {"pooling": "cls_before_pooler"}),
+        ("consert", "code", {"pooling": "mean", "max_length": 64}),
+        ("ict", "paper", {"similarity": "dot"}),
+        ("ict", "orqa", {"similarity": "dot", "max_length": 64}),
+        ("mirror_bert", "code", {"pooling": "mean", "max_length": 50}),
+        ("sncse", "paper", {"max_length": 32}),
+        ("diffcse", "paper", {"pooling": "cls_before_pooler", "max_length": 32}),
+        ("bce", "paper", {"pooling": "mean", "max_length": 32}),
+        ("infocse_idc", "paper", {"similarity": "dot", "max_length": 32}),
+        ("hicl", "over_esimcse", {"pooling": "cls_before_pooler"}),
+        ("hicl", "over_sncse", {}),
+        ("fine_tune", "paper", {"similarity": "dot", "max_length": 32}),
+    ],
+)
+def test_a_preset_has_the_encoder_of_its_source(method, name, encoder):
+    assert encoder_of(method, name) == encoder
+
+
+def test_hicl_over_sncse_has_the_prompt_that_hicl_quotes():
+    method = TrainingConfig.model_validate(preset_of("hicl", "over_sncse")).method
+    for before in (method.base.before, method.base.before_positive):
+        prompt = f"{before} x {method.base.behind} [MASK]{method.base.end}"
+        assert prompt == "The sentence of x means [MASK]"
+
+
+def test_fine_tuning_has_the_batch_epochs_and_patience_of_mutual():
+    chosen = TrainingConfig.model_validate(preset_of("fine_tune", "paper"))
+    assert (chosen.batch_size, chosen.method.temperature) == (64, 1)
+    assert (LabelsConfig().epochs, LabelsConfig().patience) == (20, 2)
+
+
 def test_self_training_ends_20_000_steps_after_the_last_gain():
     paper = TrainingConfig.model_validate(preset_of("infocse_idc", "paper"))
     assert paper.steps == 200_000
@@ -108,6 +145,7 @@ def test_margins_shares_and_contexts_out_of_range_are_refused():
         {"name": "mlm_autoencoder", "mask_rate": 0.0},
         {"name": "ict", "context_tokens": 15},
         {"name": "cpc", "context_tokens": 15},
+        *({"name": name, "temperature": 0} for name in ("ict", "cpc", "conpono")),
     ):
         with pytest.raises(ValidationError):
             TrainingConfig(method=settings)

@@ -67,7 +67,7 @@ def test_a_long_document_has_as_many_content_tokens_as_asked_for(corpus, least, 
     if len(expected) >= 2:
         assert listed(source(corpus, None)) == expected
     else:
-        with pytest.raises(EmptyPairsError):
+        with pytest.raises(EmptyPairsError, match=rf"{least} tokens.* found {len(expected)} of"):
             source(corpus, None)
 
 
@@ -75,7 +75,7 @@ def test_too_small_a_share_of_long_documents_is_refused():
     corpus = tiny.corpus([1] * 220 + [2] * 3)
     source = sources.long_documents(11, special_tokens=False)
     corpus.sentences = [np.full(6, 5)] * len(corpus)
-    with pytest.raises(EmptyPairsError):
+    with pytest.raises(EmptyPairsError, match=r"2%.* found 3 of 223.* 12 tokens"):
         source(corpus, None)
 
 
