@@ -277,7 +277,16 @@ class Condenser(MethodConfig):
     )
 
 
-class InfoCSEAux(MethodConfig):
+class CondenserHead(MethodConfig):
+    """The shape of the Condenser head that a method continues."""
+
+    skip_from: int | None = Field(
+        default=None, ge=1, description="As in the Condenser stage (infocse)."
+    )
+    head_layers: int = Field(default=2, ge=1, description="As in the Condenser stage (infocse).")
+
+
+class InfoCSEAux(CondenserHead):
     """SimCSE with an auxiliary network that fills masks from the sentence vector (infocse)."""
 
     name: Literal["infocse_aux"] = "infocse_aux"
@@ -300,10 +309,6 @@ class InfoCSEAux(MethodConfig):
     random_head: bool = Field(
         default=False, description="Start without a pre-trained head (infocse, Table 4)."
     )
-    skip_from: int | None = Field(
-        default=None, ge=1, description="As in the Condenser stage (infocse)."
-    )
-    head_layers: int = Field(default=2, ge=1, description="As in the Condenser stage (infocse).")
 
 
 class DiffCSE(MethodConfig):
@@ -328,7 +333,7 @@ class DiffCSE(MethodConfig):
     )
 
 
-class RTDMLM(MethodConfig):
+class RTDMLM(CondenserHead):
     """InfoCSE-aux's and DiffCSE's auxiliary losses on one sentence vector (infocse, Table 12)."""
 
     name: Literal["rtd_mlm"] = "rtd_mlm"
@@ -355,10 +360,6 @@ class RTDMLM(MethodConfig):
     )
     detach: bool = Field(default=True, description="As for InfoCSE-aux (infocse, Table 6).")
     random_head: bool = Field(default=False, description="As for both (infocse, Table 4).")
-    skip_from: int | None = Field(
-        default=None, ge=1, description="As in the Condenser stage (infocse)."
-    )
-    head_layers: int = Field(default=2, ge=1, description="As in the Condenser stage (infocse).")
 
 
 class ESimCSE(MethodConfig):
@@ -475,7 +476,22 @@ class HiCL(MethodConfig):
         return self
 
 
-class CLMAutoencoder(MethodConfig):
+class Autoencoder(MethodConfig):
+    """What both autoencoders share: a decoder, alone or beside SimCSE (product_thesis)."""
+
+    simcse: Weight = Field(
+        default=0.0, description="Weight of SimCSE; 1 in product_thesis's multi-task form."
+    )
+    weight: Weight = Field(
+        default=1.0, description="Weight of the decoder; .1 to .0001 in the multi-task form."
+    )
+    temperature: Temperature = Field(
+        default=0.05,
+        description="Divides the similarity of SimCSE; product_thesis (erratum E23).",
+    )
+
+
+class CLMAutoencoder(Autoencoder):
     """A decoder restores the sentence from its vector (product_thesis; TSDAE, Wang et al. 2021)."""
 
     name: Literal["clm_autoencoder"] = "clm_autoencoder"
@@ -494,19 +510,9 @@ class CLMAutoencoder(MethodConfig):
     per: Literal["row", "target"] = Field(
         default="row", description="Mean over sentences of token sums (product_thesis), or tokens."
     )
-    simcse: Weight = Field(
-        default=0.0, description="Weight of SimCSE; 1 in product_thesis's multi-task form."
-    )
-    weight: Weight = Field(
-        default=1.0, description="Weight of the decoder; .1 to .0001 in the multi-task form."
-    )
-    temperature: Temperature = Field(
-        default=0.05,
-        description="Divides the similarity of SimCSE; product_thesis (erratum E23).",
-    )
 
 
-class MLMAutoencoder(MethodConfig):
+class MLMAutoencoder(Autoencoder):
     """A decoder fills the masks of the sentence from its vector (product_thesis)."""
 
     name: Literal["mlm_autoencoder"] = "mlm_autoencoder"
@@ -515,16 +521,6 @@ class MLMAutoencoder(MethodConfig):
         default=0.15, gt=0, lt=1, description="Share of masked tokens. Ours, as BERT."
     )
     layers: int = Field(default=2, ge=1, description="Layers of the decoder (product_thesis).")
-    simcse: Weight = Field(
-        default=0.0, description="Weight of SimCSE; 1 in product_thesis's multi-task form."
-    )
-    weight: Weight = Field(
-        default=1.0, description="Weight of the decoder; .1 to .0001 in the multi-task form."
-    )
-    temperature: Temperature = Field(
-        default=0.05,
-        description="Divides the similarity of SimCSE; product_thesis (erratum E23).",
-    )
 
 
 class BCE(MethodConfig):
