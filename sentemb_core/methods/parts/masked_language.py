@@ -90,8 +90,8 @@ class LanguageHead(nn.Module):
 class MaskFiller(nn.Module):
     """New bidirectional layers over [sentence vector ; token states without the first].
 
-    The vector must supply what the early states lack. On states of the middle layer this is the
-    Condenser's head (Gao and Callan 2021), on a frozen copy InfoCSE-aux's, and on bare embeddings
+    The vector must supply what the early states lack. On states of the middle layer it is the
+    Condenser's head (Gao and Callan 2021), on a frozen copy InfoCSE-aux's. On bare embeddings it is
     the decoder of product_thesis's MLM autoencoder.
 
     Args:

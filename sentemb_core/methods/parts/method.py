@@ -256,11 +256,11 @@ def loss_of(
     metrics: dict[str, float] = {}
     losses: list[Tensor] = []
     for name, (weight, term) in method.terms.items():
-        value, found = term(vectors, batch, learner)
+        value, own_metrics = term(vectors, batch, learner)
         losses.append(weight * value)
         metrics[name] = value.item()
-        for told, amount in found.items():
-            metrics[told] = metrics.get(told, 0.0) + amount
+        for own_name, amount in own_metrics.items():
+            metrics[own_name] = metrics.get(own_name, 0.0) + amount
     if not losses:  # every loss of such a method is one of single rows
         return sum(vector.sum() * 0.0 for vector in vectors.values()), metrics  # pyright: ignore[reportReturnType]
     return sum(losses[1:], start=losses[0]), metrics

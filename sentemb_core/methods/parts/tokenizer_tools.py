@@ -72,12 +72,12 @@ def require_movable_positions(encoder: Encoder, method: str) -> None:
             takes no position ids.
     """
     config = encoder.backbone.config
-    told = getattr(config, "position_biased_input", True) and not (
+    ids_alone = getattr(config, "position_biased_input", True) and not (
         getattr(config, "relative_attention", False)
         or hasattr(config, "relative_attention_num_buckets")
     )
-    asked = "position_ids" in signature(encoder.backbone.forward).parameters
-    if not (told and asked):
+    takes_ids = "position_ids" in signature(encoder.backbone.forward).parameters
+    if not (ids_alone and takes_ids):
         raise _without_positions(encoder, method, "that can be permuted")
 
 
