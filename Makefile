@@ -1,4 +1,4 @@
-# Every target installs what it needs: Python 3.11, make and the package registry suffice.
+# Every target installs what it needs: Python 3.11 or newer, make and the package registry suffice.
 PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
@@ -28,7 +28,7 @@ test: $(READY)           ## unit, property, golden and parity tests, and one flo
 test-all: $(READY)       ## everything that CI runs: also flows, services and kills
 	$(PYTEST) --dist=loadfile
 
-soak: $(READY)           ## hundreds of kills, and 10,000 examples a property test; hours
+soak: $(READY)           ## hundreds of kills, and 10,000 examples per property test; hours
 	$(BIN)/python -m benchmarks.reliability --homes 20
 	$(PYTEST) -m hypothesis --hypothesis-profile=soak
 

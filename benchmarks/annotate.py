@@ -29,7 +29,7 @@ Labels = Callable[[np.ndarray, np.ndarray, int], np.ndarray]
 
 
 def corpus(documents: int, mean: int, dim: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return normalised sentence vectors around one centre a document, and the offsets."""
+    """Return normalised sentence vectors around one centre per document, and the offsets."""
     rng = np.random.default_rng(seed)
     lengths = np.clip(rng.lognormal(np.log(mean) - 0.18, 0.6, documents).astype(int), 2, 400)
     centres = rng.standard_normal((documents, dim), dtype=np.float32)
@@ -120,7 +120,7 @@ def compare(vectors: np.ndarray, offsets: np.ndarray, top_k: int) -> bool:
         lambda: np.array(sum(len(i) for i, _ in cluster_pairs(expected, offsets)))
     )
     print(
-        f"top_k {top_k}  {statistics.mean_clusters:.2f} clusters a document, "
+        f"top_k {top_k}  {statistics.mean_clusters:.2f} clusters per document, "
         f"{statistics.kept_share:.1%} of pairs kept; {count:,} pairs at "
         f"{count / seconds / 1e6:.0f} million/CPU-s"
     )

@@ -43,7 +43,7 @@ def load(name: str, folder: Path = RESULTS) -> list[ResultTable]:
 
 
 def save(name: str, tables: Sequence[ResultTable], source: Json, folder: Path = RESULTS) -> Path:
-    """Write results/NAME.json, one row a line; what all rows of a table share stands once."""
+    """Write results/NAME.json, one row per line; what all rows of a table share stands once."""
     lines: list[str] = []
     for table in tables:
         rows = json_rows(table.rows)

@@ -86,7 +86,7 @@ def tokenised(encoder: Encoder, documents: int, folder: Path) -> TokenCorpus:
 
 
 def annotation_of(encoder: Encoder, corpus: TokenCorpus) -> Annotation:
-    """Cluster by the encoder itself, with one neighbour a sentence."""
+    """Cluster by the encoder itself, with one neighbour per sentence."""
     vectors = encode(encoder, corpus.tokens(np.arange(len(corpus))), dtype="bfloat16")
     edges = prune_to_top_k(neighbours(vectors, corpus.offsets, 8), 1)
     labels = clusters(edges, corpus.offsets)
@@ -130,7 +130,7 @@ def print_peers(rounds: int) -> None:
         for turn in range(rounds):
             for name, seconds in ways.items():
                 best[name] = min(best[name], seconds(turn))
-    print(f"batches of {RATES['pair']} neighbours, {PEER_STEPS} steps a round")
+    print(f"batches of {RATES['pair']} neighbours, {PEER_STEPS} steps per round")
     first = next(iter(best.values()))
     for name, spent in best.items():
         rate = PEER_STEPS * RATES["pair"] / spent
@@ -177,7 +177,7 @@ def print_rates(rounds: int) -> bool:
         corpus = tokenised(encoder, 150, Path(folder))
         annotation = annotation_of(encoder, corpus)
         print(
-            f"{len(corpus)} sentences, {len(annotation.i)} pairs, {STEPS} steps a round, bfloat16"
+            f"{len(corpus)} sentences, {len(annotation.i)} pairs, {STEPS} steps per round, bfloat16"
         )
         best: dict[str, float] = {}
         for turn in range(rounds):

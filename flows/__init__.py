@@ -1,1 +1,1 @@
-"""What happens, in the papers' order: one module a flow, and the command line over them."""
+"""What happens, in the papers' order: one module per flow, and the command line over them."""

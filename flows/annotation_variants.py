@@ -1,6 +1,6 @@
-"""Self-annotation apart from the main path: k-means, single edges, related pairs, vectors not kept.
+"""Variants of self-annotation: k-means, single edges, related pairs, vectors that are not kept.
 
-The main path, with its vectors kept, stands in `flows/infocse_idc.training_round`.
+The main path is in `flows/infocse_idc.training_round`.
 """
 
 from sentemb_core.config.run import AnnotationConfig
@@ -19,7 +19,7 @@ from tasks.run_result import Annotation
 
 
 def is_variant(idc: AnnotationConfig) -> bool:
-    """Whether these settings leave the main path: vectors, graph, components, all their pairs."""
+    """Whether a setting differs from the main path: partition, cluster pairs, kept vectors."""
     main = idc.clustering == "partition" and idc.positives == "cluster" and idc.keep_embeddings
     return not main
 
@@ -36,8 +36,8 @@ def annotate(
         annotator: The encoder.
         sentences: The corpus in the annotator's tokens.
         idc: Settings of the annotation.
-        embeddings: Its vectors, if they are kept. k-means and related pairs compute missing ones;
-            the graph is then built without vectors on disk.
+        embeddings: Its stored vectors. None: k-means and related pairs compute and store them; the
+            other variants build the graph without stored vectors.
     """
     if embeddings is None and (idc.clustering == "kmeans" or idc.positives == "related"):
         embeddings = encode_sentences(annotator, sentences, idc.dtype, idc.storage)
@@ -68,7 +68,7 @@ def edges_as_pairs(
     idc: AnnotationConfig,
     embeddings: ArtifactRef | None,
 ) -> ArtifactRef | None:
-    """The edges that are the only pairs; none if all pairs of a cluster are."""
+    """Return the edges to train on in place of all pairs of a cluster; None for `cluster`."""
     match idc.positives:
         case "cluster":
             return None

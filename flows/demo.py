@@ -35,8 +35,8 @@ BUDGETS: dict[Way, Json] = {
     "nothing": {"initialiser": {"steps": 600}, "training": {"steps": 400}},
     "minilm": {"training": {"steps": 32, "batch_size": 32}},
 }
-"""Two rounds and two controls each in six minutes. A static encoder has learnt so small a sample by
-heart with a third of its preset's steps (docs/results); MiniLM would take more than these.
+"""Each start takes two rounds and two controls, about six minutes. A static encoder overfits this
+sample after a third of its preset's steps (docs/results). MiniLM has few steps to save time.
 """
 
 WAYS: dict[Way, InfoCSEIDC] = {

@@ -1,8 +1,8 @@
 """InfoCSE-IDC (mutual, Algorithm 1): an encoder finds pairs in a corpus and learns them, in rounds.
 
-`training_round` is one round, stage by stage: Eq. 3 is `prune_graph` there, and a round ends with
-`validated_encoder`. `run_rounds` decides whether another round follows. The best encoder is
-published and promoted by `flows/pipeline.run_pipeline`.
+`training_round` is one round, stage by stage. Eq. 3 is `prune_graph` (annotation/pruning.py). The
+last steps are `validated_encoder` and `diagnose_round`. `stop_rounds` decides whether another round
+follows. The best encoder is published and promoted by `flows/pipeline.run_pipeline`.
 """
 
 import logging

@@ -13,7 +13,7 @@ from sentemb_core.types import Json
 from tasks.checks import starts_static
 
 FAST = fast_precision()
-"""The faster precision of this machine; presets may differ on another one."""
+"""The faster precision of this machine; presets may differ on another machine."""
 
 STATIC: Json = {
     "initialiser": {
@@ -70,10 +70,10 @@ In bfloat16, 2 % of the mined pairs change (MiniLM on 300 news documents).
 
 
 LOWEST_STATIC_RATE = 2e-4
-"""A tenth of the rate in `STATIC`; below it a static encoder hardly changes."""
+"""A tenth of the rate in `STATIC["training"]`; below it a static encoder hardly changes."""
 
 HIGHEST_TRANSFORMER_RATE = 1e-3
-"""Twice the rate in `TRANSFORMER`, and half of the rate in `STATIC`."""
+"""Twice the rate of `TRANSFORMER["training"]`, half of that of `STATIC["training"]`."""
 
 SMALL_EPOCHS = LabelsConfig(epochs=10, patience=3)
 """Fine-tuning in tables for two CPU cores; mutual has at most 20 epochs and patience 2."""
@@ -87,9 +87,9 @@ def preset(encoder: str) -> Json:
 
 
 def method_preset(encoder: str) -> Json:
-    """`preset` for a run of one training; from random weights it is trained like an initialiser.
+    """Settings of a run with one training; from random weights, those of an initialiser.
 
-    An initialiser before it gets the same settings.
+    An initialiser before it has the same settings.
     """
     settings = preset(encoder)
     first = settings.get("initialiser", settings["training"])
@@ -149,8 +149,8 @@ def slow_dtype_warnings(config: RunConfig) -> list[str]:
         "training": config.training,
     }
     return [
-        f"{part}.dtype is bfloat16, and this machine has no units for it: "
-        f"float32 is up to ten times faster here: set {part}.dtype=float32."
+        f"{part}.dtype is bfloat16, and this machine has no units for it; "
+        f"float32 is up to ten times faster here. Set {part}.dtype=float32."
         for part, table in tables.items()
         if table and table.dtype == "bfloat16" and FAST == "float32"
     ]

@@ -315,7 +315,7 @@ def trained_encoder(trial: Trial, start: ArtifactRef) -> ArtifactRef:
 
     Raises:
         RecipeError: E303, the first step continues a Condenser head that the encoder lacks.
-        EmptyPairsError: E102, a method needs several sentences a document.
+        EmptyPairsError: E102, a method needs several sentences per document.
     """
     require_head(trial)
     texts = texts_of(trial, start, trial.corpus, sampled=True)

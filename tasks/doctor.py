@@ -77,7 +77,7 @@ def device() -> list[Check]:
         Check("torch", torch.__version__),
         Check("CUDA device", cuda),
         Check("CPU threads", f"{torch.get_num_threads()} of {os.cpu_count()}"),
-        Check("fastest products", fast_precision()),
+        Check("fastest precision", fast_precision()),
     ]
 
 

@@ -133,7 +133,7 @@ class ExperimentTable:
         return ResultRow.model_validate(row | fields)
 
     def _scores(self, arm: Arm, column: Column) -> list[ResultRow]:
-        """One row a seed."""
+        """One row per seed."""
         of_training = column.judge in OF_TRAINING
         own = [one for one in self.results if (one.arm, one.column) == (arm.label, column.label)]
         return [

@@ -36,7 +36,7 @@ SIGNATURE = {
     ),
     "params": None,
 }
-"""Input: texts. Output: one vector a text."""
+"""Input: texts. Output: one vector per text."""
 
 REQUIREMENTS = ("sentence-transformers", "transformers", "tokenizers", "torch", "safetensors")
 

@@ -103,7 +103,7 @@ def find_version(uri: str) -> ModelVersion:
             version = lookup(client, address["name"], address["alias"], address["version"])
         if version:
             return version
-    raise RegistryError(f"The registry has no {uri}{alternatives(address['name'])}.")
+    raise RegistryError(f"The registry has no {uri}{alternatives(address['name'])}")
 
 
 def alternatives(name: str) -> str:
@@ -114,13 +114,13 @@ def alternatives(name: str) -> str:
         with registry_client(home) as client:
             known = {model.name: model for model in all_pages(client.search_registered_models)}
     if not known:
-        return ": nothing is registered yet"
+        return f": nothing is registered in {home} yet."
     if name not in known:
-        return nearest(name, known)
+        return nearest(name, known) or "."
     numbers = sorted(version.version for version in versions() if version.name == name)
     aliases = sorted(known[name].aliases.items())
     parts = [f"versions {numbers}", *(f"@{alias} = {number}" for alias, number in aliases)]
-    return f"; models:/{name} has {', '.join(parts)}"
+    return f"; models:/{name} has {', '.join(parts)}."
 
 
 def versions() -> list[ModelVersion]:

@@ -85,7 +85,7 @@ def gain_of(training: RunResult) -> str:
     """Return what was gained on the validation and test splits over the start and BM25."""
     start, best = training.rows[0], training.rows[training.best]
     sentences = [
-        f"{best.label[0].upper()}{best.label[1:]} {rank_text(training)} "
+        f"{best.label!r} {rank_text(training)} "
         f"{counted(len(training.rows), 'encoder')} by R@5 on the validation split "
         f"({recall_at_5(best.scores):.3f}). On the test split, which decides nothing, R@5 is "
         f"{recall_at_5(best.scores, 'test'):.3f}, and {recall_at_5(start.scores, 'test'):.3f} for "
@@ -158,9 +158,9 @@ def notes_of(training: RunResult, seed: int) -> list[str]:
             "No round of self-training improved the encoder, so the fine-tuned encoder is its own "
             "control: there is nothing to compare."
         ]
-    subject = "Gain from self-annotation"
+    subject = "Effect of self-annotation"
     if row.kind == "fine-tuned":  # its control had one pass over the labels and no steps before
-        subject = "Gain from the cycles, with their additional steps and passes over the labels"
+        subject = "Effect of the cycles, with their additional steps and passes over the labels"
     hits = hits_at_5(row.scores), hits_at_5(control.scores)
     if (hits[0] == hits[1]).all():
         return [

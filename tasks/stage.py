@@ -1,7 +1,8 @@
 """`@stage`: a function as a Prefect task, cached by the records of our store.
 
 What is cached by what: the key of a record is computed by `Stage.key` in
-`sentemb_core/store/stages.py` from the stage's name, version, code, arguments and libraries.
+`sentemb_core/store/stages.py` from the stage's name, version, code, arguments, libraries, and where
+it matters threads and device.
 
 Prefect asks `StagePolicy` for a key and `RecordStorage` for the record of that key. The storage
 reads only records of our store (JSON, with every artifact verified) and wraps them for Prefect, so

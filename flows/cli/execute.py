@@ -50,6 +50,12 @@ def running() -> Generator[None, None, None]:
         raise
 
 
+LEGEND = (
+    "HIT: cached. MISS: would run. AFTER: depends on a stage that would run. SAME: shared with "
+    "an earlier part."
+)
+
+
 def how_to_resume(runs: Sequence[str]) -> str:
     """Return what is saved of the last of these runs, and the command that resumes it."""
     from sentemb_core.store.objects import Store
@@ -94,7 +100,7 @@ def show_dry_run(plan: "DryRun", as_json: bool) -> int:
             for part, stages in parts
             for place, status in enumerate(stages)
         ]
-    show(terminal_table(head, rows), summary(plan))
+    show(terminal_table(head, rows), summary(plan), LEGEND)
     return 0
 
 

@@ -11,10 +11,7 @@ if TYPE_CHECKING:
     from sentemb_core.store.runs import Run, State
     from tasks.report import Outcome
 
-NO_RUNS = (
-    "This home ($SENTEMB_HOME) has no runs. Start one: `python -m flows run documents.jsonl`, or "
-    "`python -m flows demo`."
-)
+NO_RUNS = "Start one: `python -m flows run documents.jsonl`, or `python -m flows demo`."
 
 FAILS_AGAIN = re.compile(r"E(001|[1235]\d\d|402) (?!.*The network broke off)")
 """Errors of settings, data or models: the same run fails with them again."""
@@ -44,6 +41,8 @@ def find_run(run: str | None, *states: "State", made: str = "") -> "Run":
         if (record.id == run if run else not states or record.state in states)
         and (run or not made or made in {ref.kind for ref in record.outputs})
     ]
+    if not known:
+        raise UsageError(f"The home {Store.default().root} has no runs. {NO_RUNS}")
     if not matching:
         asked = repr(run) if run else f"that is {' or '.join(states) or 'recorded'}"
         raise UsageError(
@@ -54,8 +53,6 @@ def find_run(run: str | None, *states: "State", made: str = "") -> "Run":
 
 def suggestions(known: "list[Run]", asked: str | None) -> str:
     """Ids of the runs of a model's name, else of the last five."""
-    if not known:
-        return NO_RUNS
     name = re.fullmatch(r"(?:models:/)?([\w-]+)(?:[@/][\w-]+)?", asked or "")
     named = [run for run in known if name and run.config.get("name") == name[1]]
     listed = ", ".join(f"{run.id} ({run.state})" for run in (named or known)[:5])

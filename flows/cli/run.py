@@ -254,7 +254,7 @@ def id_warnings(config: AnyRun) -> Iterator[str]:
     if has_ids or corpus.counterpart_column or config.labels.source or not config.register_model:
         return
     yield (
-        "the documents have no ids, so row numbers decide which are held out. After rows are "
-        "added or removed, the gate of a later run uses documents that this encoder was trained "
-        "on. Name a column of ids (--id-column)."
+        "no column of ids is named, so row numbers decide which documents are held out. After "
+        "rows are added or removed, the gate of a later run uses documents that this encoder was "
+        "trained on. Name a column of ids (--id-column)."
     )

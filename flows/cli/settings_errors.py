@@ -87,7 +87,7 @@ def is_batch_of_one(fault: ErrorDetails) -> bool:
 
 
 def innermost(faults: list[ErrorDetails]) -> list[ErrorDetails]:
-    """Faults without those that follow from a fault in an element of the same list."""
+    """Return the innermost faults: no fault whose location contains that of another."""
     locations = [fault["loc"] for fault in faults]
     return [
         fault
@@ -97,7 +97,7 @@ def innermost(faults: list[ErrorDetails]) -> list[ErrorDetails]:
 
 
 def path_of(location: tuple[int | str, ...]) -> str:
-    """Path of a setting; pydantic adds the method's name behind `method`."""
+    """Path of a setting, without the method's name that pydantic inserts after `method`."""
     return ".".join(
         str(part)
         for before, part in pairwise(("", *location))

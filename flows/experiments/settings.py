@@ -57,7 +57,7 @@ LONGEST_NAME = 80
 
 
 def unique(values: tuple[T, ...]) -> tuple[T, ...]:
-    """Drop repeated values: a repeated training would make the deviation too small."""
+    """Drop repeated values: a repeated training lowers the standard deviation."""
     return tuple(dict.fromkeys(values))
 
 
@@ -152,7 +152,7 @@ class Reproduction(Config):
 
     @cached_property
     def start(self) -> str:
-        """Where the requested start encoder lies; empty: the budget's base.
+        """Name or folder of the start encoder; empty: the budget's base.
 
         Raises:
             RegistryError: there is no such registered model.
@@ -178,7 +178,7 @@ class Reproduction(Config):
 
     @property
     def pool(self) -> ValidationConfig:
-        """The pool of titles; nothing is promoted, so the papers' pools keep no gate split."""
+        """The pool of titles; nothing is promoted, so the gate gets no documents."""
         return ValidationConfig(
             candidates=self.budget.candidates,
             gate_share=self.budget.gate_share,
@@ -329,7 +329,7 @@ class Reproduction(Config):
 
 
 def rates_from(encoder: str) -> dict[str, float]:
-    """Return the learning rates of trainings and of rounds from an encoder, as `run` has them."""
+    """Return the learning rates of trainings and rounds from an encoder, as in `run`."""
     return {
         "learning_rate": method_preset(encoder)["training"]["learning_rate"],
         "round_learning_rate": start_preset(encoder)["training"]["learning_rate"],

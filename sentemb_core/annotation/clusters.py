@@ -1,4 +1,4 @@
-"""Clusters of a corpus on disk: a label a sentence, one Parquet file a shard of the token cache."""
+"""Clusters of a corpus on disk: a label per sentence, one Parquet file per shard."""
 
 from dataclasses import dataclass
 from functools import cached_property

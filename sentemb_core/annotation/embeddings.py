@@ -1,4 +1,4 @@
-"""Sentence vectors of a corpus on disk: one Arrow file a shard of the token cache."""
+"""Sentence vectors of a corpus on disk: one Arrow file per shard of the token cache."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -140,7 +140,7 @@ class FreshVectors:
 
 
 def save_vectors(path: Path, vectors: Float[np.ndarray, "n dim"]) -> None:
-    """Write one vector a row (`schemas.embeddings`)."""
+    """Write one vector per row (`schemas.embeddings`)."""
     dim = vectors.shape[1]
     kind: Any = pa.from_numpy_dtype(vectors.dtype)
     column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel(), kind), dim)

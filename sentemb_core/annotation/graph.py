@@ -1,4 +1,4 @@
-"""Graph and pruned graph of a corpus on disk: one Arrow file each a shard of the token cache."""
+"""Graph and pruned graph of a corpus on disk: one Arrow file each per shard."""
 
 import logging
 from dataclasses import dataclass

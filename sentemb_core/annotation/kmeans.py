@@ -55,7 +55,7 @@ def centroids(
     """
     if len(vectors) < n_clusters:
         raise BadDataError(
-            f"k-means needs at least one sentence a cluster: found {len(vectors)} sentences for "
+            f"k-means needs at least one sentence per cluster: found {len(vectors)} sentences for "
             f"{n_clusters} clusters. Lower n_clusters, or set clustering = 'partition'."
         )
     require_finite(np.einsum("nd,nd->n", vectors, vectors), np.arange(len(vectors)))

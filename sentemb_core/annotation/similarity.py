@@ -48,7 +48,7 @@ def neighbours(
     document of n sentences needs n * dim of memory, not n * n.
 
     Args:
-        vectors: One row a sentence.
+        vectors: One row per sentence.
         offsets: Bounds of the documents (see the module).
         degree: Neighbours a sentence.
         min_distance: Sentences that are closer in the document are no neighbours: 2 excludes

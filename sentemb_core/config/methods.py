@@ -189,12 +189,12 @@ class DeCLUTR(MethodConfig):
     anchors: int = Field(
         default=2,
         ge=1,
-        description="A, anchor spans a document; 2 in declutr (Figure 2a: also 1).",
+        description="A, anchor spans per document; 2 in declutr (Figure 2a: also 1).",
     )
     positives: int = Field(
         default=2,
         ge=1,
-        description="P, positive spans an anchor, averaged; 2 in declutr (Figure 2b: also 1, 4).",
+        description="P, positive spans per anchor, averaged; 2 in declutr (Figure 2b: also 1, 4).",
     )
     shortest: int = Field(default=32, ge=1, description="l_min, tokens (declutr).")
     longest: int = Field(default=512, ge=2, description="l_max, tokens (declutr).")

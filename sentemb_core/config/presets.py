@@ -9,7 +9,7 @@ from sentemb_core.types import Json
 
 _SIMCSE: Json = {"batch_size": 64, "warmup": 0.0, "weight_decay": 0.0, "evaluate_every": 125}
 _FLOAT32: Json = {**_SIMCSE, "batch_size": 256, "dtype": "float32"}
-_SLICED: Json = {**_FLOAT32, "chunk": 128}  # up to 17 segments a text: 8,704 rows in both views
+_SLICED: Json = {**_FLOAT32, "chunk": 128}  # up to 17 segments per text: 8,704 rows in both views
 _CONSERT: Json = {"batch_size": 96, "warmup": 0.1, "evaluate_every": 200, "patience": 10}
 _MIRROR: Json = {"batch_size": 200, "learning_rate": 2e-5, "schedule": "constant", "warmup": 0.0}
 _CONDENSED: Json = {**_SIMCSE, "learning_rate": 7e-6}

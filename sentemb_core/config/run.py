@@ -225,7 +225,7 @@ class TrainingConfig(Config):
     method: MethodSettings = Field(
         default=InfoCSEIDCPairs(),
         description="Training method: positive pairs and loss. A name, or a table of the name and "
-        "its settings. Default: that of mutual.",
+        "its settings. Default: infocse_idc (of an initialiser: conpono).",
     )
     steps: int = Field(
         default=400, ge=1, description="Maximum optimiser steps. Ours, for two CPU cores."

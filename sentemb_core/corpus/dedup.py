@@ -11,7 +11,7 @@ from sentemb_core.errors import StorageError
 
 CACHE_KIB = 4_096  # of SQLite's pages in memory
 CREATE = "CREATE TABLE seen (key BLOB PRIMARY KEY, row INTEGER) WITHOUT ROWID"
-LOOK_UP = 512  # keys a query: below SQLite's smallest limit of variables
+LOOK_UP = 512  # keys per query: below SQLite's smallest limit of variables
 QUERY = f"SELECT key, row FROM seen WHERE key IN ({','.join('?' * LOOK_UP)})"
 
 

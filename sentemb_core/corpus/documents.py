@@ -80,9 +80,9 @@ class CorpusReport(Value):
             f"{counted(self.documents, 'document')}, {counted(self.sentences, 'sentence')} from "
             f"{counted(self.rows_read, 'row')}; quarantined: {self._reasons() or 'none'}; dropped "
             f"sentences: {self.duplicate_sentences:,} repeated, {self.counterpart_sentences:,} "
-            f"equal to their counterpart; documents: {self.left_out:,} too short, "
-            f"{self.not_drawn:,} not drawn, {self.duplicate_documents:,} equal to an earlier one "
-            "(kept)"
+            f"equal to their counterpart; documents left out: {self.left_out:,} too short, "
+            f"{self.not_drawn:,} outside the sample; {self.duplicate_documents:,} repeat an "
+            "earlier document and stay"
         )
 
     def refused_summary(self) -> str:

@@ -19,7 +19,7 @@ PEEK_ROWS = 100  # their keys are taken as the columns
 
 
 def jsonl_rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
-    """Yield the rows of a file with one JSON object a line (.jsonl, .ndjson, .gz)."""
+    """Yield the rows of a file with one JSON object per line (.jsonl, .ndjson, .gz)."""
 
     def records() -> Iterator[JsonRow | BadRow]:
         with open_bytes(config) as file:
@@ -29,7 +29,7 @@ def jsonl_rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
 
 
 def json_rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
-    """Yield the rows of one array of objects, or of one object a line."""
+    """Yield the rows of one array of objects, or of one object per line."""
 
     def records() -> Iterator[JsonRow | BadRow]:
         with open_bytes(config) as file:
@@ -213,7 +213,7 @@ class _Window:
         excerpt = self._text[self._at : self._at + 40]
         return UnreadableSourceError(
             f"The JSON array of {self._config.source} is broken: {what}, found {excerpt!r}. Repair "
-            "it, or write one object a line (JSONL), where a bad row costs no other row."
+            "it, or write one object per line (JSONL), where a bad row costs no other row."
         )
 
 

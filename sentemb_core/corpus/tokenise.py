@@ -269,7 +269,7 @@ def _batch(columns: list[Any], schema: Any) -> Any:
 
 
 def _lists(tokens: Tokens, lengths: Int64[np.ndarray, " sentences"]) -> Any:
-    """Return one Arrow list a sentence."""
+    """Return one Arrow list per sentence."""
     bounds = np.concatenate([[0], np.cumsum(lengths)])
     return pa.ListArray.from_arrays(pa.array(bounds, pa.int32()), pa.array(tokens))
 

@@ -216,7 +216,7 @@ class TokenCorpus:
 
     @cached_property
     def _held_out_bits(self) -> Any:
-        """Return one bit a document, as Arrow reads them."""
+        """Return one bit per document, as Arrow reads them."""
         return self._index("held_out")
 
     def _index(self, column: str) -> Any:

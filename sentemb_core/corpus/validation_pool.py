@@ -262,7 +262,7 @@ def unit_hash(salt: str, doc_id: str) -> float:
 
 @dataclass(frozen=True)
 class ValidationPool:
-    """A validation pool as arrays, with one entry a query or one a candidate.
+    """A validation pool as arrays, with one entry per query or candidate.
 
     Attributes:
         in_other_documents: Candidates that are also a sentence of another document.

@@ -1,1 +1,1 @@
-"""The encoder: how it starts by a name, encodes sentences, and is saved and loaded."""
+"""The encoder: how a name becomes an encoder, encodes sentences, and is saved and loaded."""

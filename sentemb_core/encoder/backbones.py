@@ -26,7 +26,7 @@ TOKEN_TABLE, TOKEN_TABLE_ALIAS = "shared.weight", "encoder.embed_tokens.weight"
 
 
 class StaticTable(nn.Module):
-    """One vector a token, without context, order or dropout; a sentence is their mean."""
+    """One vector per token, without context, order or dropout; a sentence is their mean."""
 
     def __init__(self, weights: Float[Tensor, "vocabulary dim"]) -> None:
         super().__init__()
@@ -112,7 +112,7 @@ def _with_alias(_: nn.Module, state: dict[str, Tensor], prefix: str, *__: Any) -
 
 
 def max_positions(backbone: nn.Module) -> int | None:
-    """Largest number of tokens a sentence may have; None where positions are not a table."""
+    """Largest number of tokens that a sentence may have; None where positions are not a table."""
     table = _position_table(backbone)
     return None if table is None else table.num_embeddings - _first_position(table)
 

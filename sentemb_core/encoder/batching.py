@@ -20,7 +20,7 @@ TOKEN_BUDGET = 4096
 """Tokens a batch: from 2,048 to 16,384, MiniLM's throughput is flat, but memory grows."""
 
 CUDA_BUDGET = 16_384
-"""Tokens a batch on CUDA. On an H200, MiniLM encodes 1.5 times as many sentences a second as with
+"""Tokens per batch on CUDA. On an H200, MiniLM encodes 1.5 times as many sentences a second as with
 4,096 (2.7 times in bfloat16; `benchmarks/gpu.py`). With 262,144 it encodes no more."""
 
 
@@ -195,7 +195,7 @@ def check_vectors(vectors: Float32[np.ndarray, "n dim"], first: int = 0, *, zero
     """Refuse vectors that no similarity can compare.
 
     Args:
-        vectors: One row a sentence.
+        vectors: One row per sentence.
         first: Index of the first row, for the message.
         zero: Whether a vector may be zero (a static table, or similarity dot).
 

@@ -99,7 +99,7 @@ model = AutoModel.from_pretrained(".")
 
 STATES = {
     "transformer": TOKEN_STATES,
-    "static": "It is a static table with one vector a token, without a transformer.",
+    "static": "It is a static table with one vector per token, without a transformer.",
     None: f"If it is not a static table: {TOKEN_STATES[0].lower()}{TOKEN_STATES[1:]}",
 }
 """Kind of encoder -> how `transformers` loads it."""
@@ -146,7 +146,7 @@ def _training(facts: CardFacts) -> str:
 
 
 def _scores(facts: CardFacts) -> str:
-    """One row a round and one column a metric, with the task below."""
+    """One row per round and one column per metric, with the task below."""
     if not facts.scores:
         return ""
     metrics = list(dict.fromkeys(metric for row in facts.scores.values() for metric in row))

@@ -1,4 +1,4 @@
-"""The encoder: token ids in, one vector a sentence out."""
+"""The encoder: token ids in, one vector per sentence out."""
 
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
@@ -31,7 +31,7 @@ class Reading:
     """The result of one forward pass.
 
     Attributes:
-        pooled: One vector a row (the forward pass of a method may add axes).
+        pooled: One vector per row (the forward pass of a method may add axes).
         layers: States [batch, time, dim] of the embedding layer and of every layer above it; empty
             unless requested.
     """

@@ -224,7 +224,10 @@ def _encoder_in(folder: Path, config: EncoderConfig) -> Encoder:
     if not written_by_us(folder):
         stated["max_length"] = DEFAULTS["max_length"]
     settings = _requested(config, stated)
-    log.info("%s: %s", folder, settings)
+    log.info(
+        "encoder %s: pooling %s, similarity %s, at most %s tokens",
+        folder.name, settings["pooling"], settings["similarity"], settings["max_length"],
+    )  # fmt: skip
     if settings["pooling"] != stated["pooling"]:
         _warn_of_pooling(folder.name, stated["pooling"], settings["pooling"])
         return _encoder(read_parts(folder), settings)

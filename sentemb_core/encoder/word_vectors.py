@@ -24,7 +24,7 @@ SPECIAL = {"[PAD]": 0, "[UNK]": 1}
 """Rows of zeros; the second is the token of a text without known words."""
 
 MARK = "\u2581"
-"""Before every word of the vocabulary, so that no single letter is a word."""
+"""Stands before each word of the vocabulary, so letters of unknown words are not words."""
 
 WORD = r"\d+(?:[.,]\d+)+|\w+(?=n't\b)|n't\b|'(?:s|m|d|re|ve|ll)\b|\w+|[^\w\s]"
 """Words, numbers, single punctuation marks, and clitics as in the Penn Treebank (do n't, it 's),
@@ -46,7 +46,7 @@ def word_encoder(table: WordVectors, max_length: int) -> Encoder:
 
     Args:
         table: Words and vectors of a file or a corpus.
-        max_length: Known words a sentence.
+        max_length: Maximum number of known words per sentence.
     """
     backbone, tokenizer, _ = word_parts(table)
     return Encoder(backbone, tokenizer, pooling="mean", similarity="cosine", max_length=max_length)
@@ -74,7 +74,7 @@ def lowercased_words(text: str) -> Iterator[str]:
 
 
 MIN_COUNT = 5
-"""Least occurrences of a known word."""
+"""Occurrences of a word; a rarer word is unknown."""
 
 EPOCHS = 5
 """Passes, as in word2vec; one pass before them counts the words."""
@@ -82,7 +82,7 @@ EPOCHS = 5
 
 @dataclass
 class _WordLists:
-    """Texts as lists of words; gensim iterates over them once a pass."""
+    """Texts as lists of words; gensim iterates over them once per pass."""
 
     texts: Sequence[str]
     progress: Callable[[int], None] | None
@@ -111,7 +111,7 @@ def trained_word_vectors(
 
     Args:
         texts: Sentences; read `epochs` + 1 times.
-        seed: For the first vectors and all draws.
+        seed: Seed of the initial vectors and of all draws.
         dim: Width of a vector.
         epochs: Passes.
         progress: Called with the number of texts read so far, over all passes.

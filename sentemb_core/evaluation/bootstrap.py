@@ -63,7 +63,7 @@ def paired_difference(
     """
     if len(first) != len(second):
         raise BadDataError(
-            f"A paired bootstrap needs one value a query from both sides; found {len(first)} and "
+            f"A paired bootstrap needs one value per query from both sides; found {len(first)} and "
             f"{len(second)}. Score both encoders on the same split of the same pool."
         )
     gains = first - second

@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 
 class CollectionVectors(NamedTuple):
-    """One vector a query and one a document, in the collection's order."""
+    """One vector per query and per document, in the collection's order."""
 
     queries: Float32[np.ndarray, "queries dim"]
     documents: Float32[np.ndarray, "documents dim"]

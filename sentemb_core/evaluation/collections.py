@@ -82,7 +82,7 @@ class Collection:
 
     @cached_property
     def tied(self) -> Int64[np.ndarray, " queries"]:
-        """One group number a query; queries of one group answer each other.
+        """One group number per query; queries of one group answer each other.
 
         Titles of one product do, so their values depend on each other and a bootstrap draws them
         together. A query is the same text as a hidden document only where both texts are equal:

@@ -154,15 +154,16 @@ def _share(
 
 
 def task_texts(task: Task, folder: Path, *, beir_documents: bool = True) -> dict[str, list[str]]:
-    """Return the texts of a task of the suite; queries and documents apart.
+    """Return the texts of a task of the suite, queries and documents as two sets.
 
     Args:
         task: A task of the suite, or of a BEIR folder.
-        folder: Of its files.
-        beir_documents: Whether to read a BEIR folder's documents, which may be millions.
+        folder: Folder with its files.
+        beir_documents: Whether to read a BEIR folder's documents, which may be millions. Without
+            them only judged queries are returned.
 
     Raises:
-        UnreadableSourceError, BadDataError: as the reader of the task.
+        UnreadableSourceError, BadDataError: from the reader of the task.
     """
     match task:
         case StsTask():

@@ -69,8 +69,8 @@ def gate(
     gain = paired_difference(hits, rival_hits, seed)
     numbers = (
         f"On the gate split ({'few: ' if len(hits) < FEW else ''}{counted(len(hits), 'query')}) "
-        f"Recall@{DEPTH} is {hits.mean():.3f}, and {rival_hits.mean():.3f} for {name}: a "
-        f"difference of {gain.mean:+.3f} ({gain.low:+.3f} to {gain.high:+.3f})"
+        f"R@{DEPTH} is {hits.mean():.3f}, and {rival_hits.mean():.3f} for {name}: a "
+        f"difference of {gain.mean:+.3f} ({gain.low:+.3f} to {gain.high:+.3f} with 95 % confidence)"
     )
     better = f"better than {name} by more than {MARGIN:g} with 95 % confidence"
     beats = gain.low > MARGIN

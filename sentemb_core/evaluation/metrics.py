@@ -49,7 +49,7 @@ class Ranks:
 def recall(ranks: Ranks, k: int) -> PerQuery:
     """Return the share of relevant items among the first k (product_thesis, Eq. 4).
 
-    With one relevant item a query this is the hit rate.
+    With one relevant item per query this is the hit rate.
     """
     return _hits(ranks, k) / ranks.relevant
 

@@ -26,9 +26,9 @@ class TaskResult:
         task: Its name, as in the suite.
         main: The measure that stands for the task.
         measures: Every measure, by name; shares and correlations, not percentages.
-        units: One row a query, pair or example, in the task's own fixed order: its value of the
-            main measure, or its cosine and gold score. Queries that answer each other share one
-            row: the sum of their values, and their number.
+        units: One row per query, pair or example, in a fixed order: its value of the main measure,
+            or its cosine and gold score. Queries that answer each other share a row: the sum of
+            their values, and their number.
         statistic: How `measures[main]` follows from `units`.
     """
 

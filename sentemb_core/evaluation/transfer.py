@@ -110,7 +110,7 @@ def transfer_result(encoder: Encoder, task: TransferTask) -> TaskResult:
 def probe_result(
     features: Float32[np.ndarray, "n width"], task: TransferTask, folds: int = FOLDS
 ) -> TaskResult:
-    """Return `transfer_result` from one row of features an example.
+    """Return `transfer_result` from one row of features per example.
 
     `folds` applies to tasks without a dev part; 5 is SentEval's quick mode.
     """

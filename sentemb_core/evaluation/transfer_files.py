@@ -153,7 +153,7 @@ def read_probing(name: str, path: Path) -> TransferTask:
     bad = [row for row in rows if len(row) != 3 or row[0] not in PROBING_PARTS]
     if not rows:
         raise BadDataError(
-            f"A probing file has one line an example; {path} is empty. Fetch it again."
+            f"A probing file has one line per example; {path} is empty. Fetch it again."
         )
     if bad:
         raise BadDataError(

@@ -56,7 +56,7 @@ class PoolRanks:
     """One split's ranks in both directions: the input of bootstraps and of the gate.
 
     Documents keep the order of the pool and have one relevant candidate each, so
-    `document_to_counterpart.rank` has one rank a document.
+    `document_to_counterpart.rank` has one rank per document.
     """
 
     split: Split
@@ -148,7 +148,7 @@ def read_ranks(folder: Path, split: Split) -> Int64[np.ndarray, " queries"]:
 
 
 def title_result(scores: Path, measure: str) -> TaskResult:
-    """Return Recall@k of the test split as a task of the suite, with one unit a document.
+    """Return Recall@k of the test split as a task of the suite, with one unit per document.
 
     Args:
         scores: A folder that `write_scores` filled.

@@ -29,7 +29,7 @@ Embed = Callable[[list[str]], Float32[np.ndarray, "n dim"]]
 def encode_texts(
     encoder: Encoder, texts: Sequence[str], what: str
 ) -> Float32[np.ndarray, "texts dim"]:
-    """Return one vector a text, and log the progress every ten seconds.
+    """Return one vector per text, and log the progress every ten seconds.
 
     Args:
         encoder: It tokenises and cuts the texts.

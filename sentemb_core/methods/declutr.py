@@ -106,8 +106,8 @@ class SpanSampling:
     """Settings of span sampling; lengths are content tokens.
 
     Attributes:
-        anchors: A, number of anchors a document.
-        positives: P, number of positives an anchor.
+        anchors: A, number of anchors per document.
+        positives: P, number of positives per anchor.
         shortest: Minimum length.
         longest: Maximum length.
         where: Position of positives relative to their anchor.

@@ -35,9 +35,9 @@ KERNELS = (1, 3, 5)
 
 
 class TokenCNN(nn.Module):
-    """Convolutions over token states with equal width, one third of the channels a kernel.
+    """Convolutions over token states with equal width, one third of the channels per kernel.
 
-    256 channels a kernel at width 768, without an activation in between, as in the code. States of
+    256 channels per kernel at width 768, without an activation, as in the code. States of
     padding are zero before and after.
     """
 

@@ -37,7 +37,7 @@ class Mark(Value):
 
 
 def experiment_figure(marks: Sequence[Mark], title: str, axis: str | None) -> Figure:
-    """Return a figure with one panel a column, in the order of their first mark.
+    """Return a figure with one panel per column, in the order of their first mark.
 
     `axis` is the title of the x axis, None without one. A curve of the paper has its own panel,
     because its data and its range differ.

@@ -60,7 +60,7 @@ def draw_document(
 ) -> None:
     """Draw a pruned graph beside its sentences; `out` ends in .png or .svg.
 
-    One colour a cluster, edges as wide as their weight; sentences are numbered from 1.
+    One colour per cluster, edges as wide as their weight; sentences are numbered from 1.
     """
     height = max(4.0, LINE * (min(len(sentences), LEGEND_LINES) + 2))
     with house_style():
@@ -73,7 +73,7 @@ def draw_document(
 
 
 def cluster_table(graph: Graph, clusters: Sequence[int], sentences: Sequence[str]) -> Table:
-    """One row a sentence, cluster by cluster, with its edges and their weights."""
+    """One row per sentence, cluster by cluster, with its edges and their weights."""
     table = Table("cluster", "no.", "joined to", "sentence")
     for cluster in sorted({*clusters}):
         for i in (i for i, label in enumerate(clusters) if label == cluster):

@@ -243,7 +243,7 @@ def geometry(report: RunReport) -> Rows:
 
 
 def training(report: RunReport) -> Rows:
-    """Steps and pairs of every training, and pairs a second where its stage was timed."""
+    """Steps and pairs of every training, and pairs per second where its stage was timed."""
     seconds = {curve.label: 0.0 for curve in report.curves}
     for timing in report.timings:
         if timing.stage == "train_encoder" and timing.round in seconds:

@@ -59,7 +59,7 @@ def sampler_for(
 
 
 class PairBatches:
-    """Every pair once an epoch, in random orientation. The last short batch is dropped.
+    """Every pair once per epoch, in random orientation. The last short batch is dropped.
 
     The pairs of a document are spread evenly over the epoch, so a batch prefers distinct documents.
     The loss masks the remaining pairs of one document.
@@ -98,7 +98,8 @@ class PairBatches:
             for documents in (document[rows], drawn)
         )
         log.info(
-            "batches an epoch: %d of %d pairs, %d pairs left out; same-document pairs per batch: "
+            "an epoch has %d batches of %d pairs, %d pairs left out; same-document pairs per "
+            "batch: "
             "%.1f (masked, not used as negatives; %.1f in random batches)",
             self.batches_per_epoch, self.batch_size, len(document) % self.batch_size,
             spread, random,

@@ -126,7 +126,7 @@ def tension(anchors: str, others: str, *, rivals: int = 7) -> CrossSampleTerm:
     Args:
         anchors: View of the learner's vectors.
         others: The same sentences, row by row, encoded by the independent twin.
-        rivals: Maximum number of negatives a row.
+        rivals: Maximum number of negatives per row.
     """
 
     def term(
