@@ -100,7 +100,8 @@ def show_dry_run(plan: "DryRun", as_json: bool) -> int:
             for part, stages in parts
             for place, status in enumerate(stages)
         ]
-    show(terminal_table(head, rows), summary(plan), LEGEND)
+    legend = () if len(plan.statuses) > MANY else (LEGEND,)
+    show(terminal_table(head, rows), *legend, summary(plan))
     return 0
 
 

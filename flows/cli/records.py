@@ -41,18 +41,17 @@ def find_run(run: str | None, *states: "State", made: str = "") -> "Run":
         if (record.id == run if run else not states or record.state in states)
         and (run or not made or made in {ref.kind for ref in record.outputs})
     ]
-    if not known:
-        raise UsageError(f"The home {Store.default().root} has no runs. {NO_RUNS}")
     if not matching:
         asked = repr(run) if run else f"that is {' or '.join(states) or 'recorded'}"
-        raise UsageError(
-            f"There is no run {asked} in {Store.default().root}. {suggestions(known, run)}"
-        )
+        where = Store.default().root if known else f"{Store.default().root}, which has no runs"
+        raise UsageError(f"There is no run {asked} in {where}. {suggestions(known, run)}")
     return matching[0]
 
 
 def suggestions(known: "list[Run]", asked: str | None) -> str:
     """Ids of the runs of a model's name, else of the last five."""
+    if not known:
+        return NO_RUNS
     name = re.fullmatch(r"(?:models:/)?([\w-]+)(?:[@/][\w-]+)?", asked or "")
     named = [run for run in known if name and run.config.get("name") == name[1]]
     listed = ", ".join(f"{run.id} ({run.state})" for run in (named or known)[:5])
