@@ -101,7 +101,7 @@ def show_dry_run(plan: "DryRun", as_json: bool) -> int:
             for place, status in enumerate(stages)
         ]
     legend = () if len(plan.statuses) > MANY else (LEGEND,)
-    show(terminal_table(head, rows), *legend, summary(plan))
+    show(terminal_table(head, rows), summary(plan), *legend)
     return 0
 
 
