@@ -46,7 +46,7 @@ DEFECTS = {
 }
 
 
-@pytest.mark.parametrize("share", [0.01, 0.5])
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.1, 0.5])
 def test_the_quarantine_counts_the_injected_defects(tmp_path: Path, share: float) -> None:
     rows = texts(600)
     kinds = list(DEFECTS)
@@ -93,6 +93,8 @@ def test_one_bad_row_has_its_reason_place_and_excerpt(tmp_path: Path, kind: str)
         ("over-long", ["Long. " * 200] * 2),
         ("not-a-string", ["One.", 2]),
         ("not-a-string", ["One.", ["x"]]),
+        ("not-a-string", ["One.", {"a": 1}]),
+        ("not-a-string", ["One.", True]),
         ("not-a-string", "One."),
     ],
 )
@@ -157,6 +159,11 @@ def test_hostile_ids_name_no_file(tmp_path: Path) -> None:
     files = {path.relative_to(tmp_path) for path in tmp_path.rglob("*") if path.is_file()}
     written = {out / name for name in ("documents.parquet", "quarantine.parquet", "report.json")}
     assert files == {path.relative_to(tmp_path) for path in [*written, folder / "a.jsonl"]}
+
+
+def test_every_reason_has_a_bad_row() -> None:
+    of_labels = {"unknown-id", "left-out", "duplicate-label"}  # in test_label_files.py
+    assert {reason for reason, _ in (DEFECTS | CSV_DEFECTS).values()} == set(REASONS) - of_labels
 
 
 def test_the_docs_list_every_reason_and_guessed_column() -> None:

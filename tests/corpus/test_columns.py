@@ -43,7 +43,10 @@ def test_a_missing_column_is_refused_with_the_names_found(tmp_path: Path, name: 
     for option in ("text_column", "id_column", "counterpart_column"):
         with pytest.raises(MissingColumnError) as caught:
             read(source, **{option: "absent"})
+        assert "E104" in str(caught.value)
+        assert "'absent'" in str(caught.value)
         assert "['text', 'title']" in str(caught.value)
+    assert read(source)[0].documents == 1
 
 
 @pytest.mark.parametrize(
@@ -54,6 +57,11 @@ def test_a_missing_column_is_refused_with_the_names_found(tmp_path: Path, name: 
         ({"counterpart_column": "subjekt"}, ["body", "subject"], "'subject'"),  # letters
         ({"id_column": "number"}, ["ticket_id", "body"], None),
         ({"counterpart_column": "titel", "text_column": "body"}, ["body", "subject"], None),
+        (
+            {"counterpart_column": "tickets", "id_column": "ticket", "text_column": "body"},
+            ["ticket", "body", "subject"],
+            None,  # `ticket` has a use
+        ),
         ({"id_column": "body.id"}, ["body"], "'body'"),  # not read inside it,
     ],
 )
@@ -65,26 +73,31 @@ def test_a_likely_column_is_suggested(options, columns: list[str], suggested: st
     assert quoted == ({suggested} if suggested else set())
 
 
-def test_guessed_text_and_unnamed_ids_are_logged_until_named(caplog) -> None:
-    names = ["doc_id", "title", "body"]
+@pytest.mark.parametrize("column", ["id", "doc_id", "docid", "_id", None])
+def test_guessed_text_and_unnamed_ids_are_logged_until_named(caplog, column: str | None) -> None:
+    names = [column or "key", "title", "body"]
     with caplog.at_level(logging.INFO, "sentemb_core.corpus.columns"):
-        both = {"text_column": "body", "id_column": "doc_id"}
+        both = {"text_column": "body", "id_column": names[0]}
         used_columns(CorpusConfig(source="a", **both), names)
         assert caplog.messages == []
         guessed = used_columns(CorpusConfig(source="a"), names)
         assert (guessed.text, guessed.doc_id) == ("body", None), "no id column is guessed"
         used_columns(CorpusConfig(source="a", text_column="body"), names)
-    assert ["--id-column doc_id" in message for message in caplog.messages] == [True, True]
+    first, *others = caplog.records
+    text, ids, *rest = first.args
+    assert (text, rest) == ("body", ["none", f"{names[0]}, title"])
+    assert f"--id-column {column} " in ids if column else "--" not in ids
+    assert [record.args for record in others] == ([(ids,)] if column else [])
 
 
 def test_a_table_without_a_usual_text_column_is_refused() -> None:
-    with pytest.raises(MissingColumnError):
+    with pytest.raises(MissingColumnError, match=r"\['message'\].*--text-column"):
         used_columns(CorpusConfig(source="a"), ["message"])
 
 
 def test_text_and_counterpart_are_two_columns() -> None:
     same = {"text_column": "body", "counterpart_column": "body"}
-    with pytest.raises(UsageError):
+    with pytest.raises(UsageError, match=r"'body' .*--counterpart-column"):
         used_columns(CorpusConfig(source="a", **same), ["body", "content"])
     for taken in ("counterpart_column", "id_column"):
         columns = used_columns(CorpusConfig(source="a", **{taken: "body"}), ["body", "content"])
@@ -101,5 +114,5 @@ def test_a_column_may_first_occur_in_a_late_row(tmp_path: Path, name: str) -> No
     assert {found.doc_id: found.counterpart for found in documents if found.counterpart} == {
         "row-200": "A title"
     }
-    with pytest.raises(MissingColumnError):
+    with pytest.raises(MissingColumnError, match=r"'titles': .*\['body'\]"):
         read(source, text_column="body", counterpart_column="titles")

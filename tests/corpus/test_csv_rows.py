@@ -46,9 +46,17 @@ def test_the_header_decides_the_separator(
     assert documents[0].sentences == sentences
 
 
-@pytest.mark.parametrize("text", ["text,text\na,b\n", "id|body\n1|One. Two.\n"])
-def test_a_header_with_repeated_or_unseparated_names_is_refused(tmp_path: Path, text: str) -> None:
-    with pytest.raises(MissingColumnError):
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("text,text\na,b\n", r"a\.csv .*\['text', 'text'\]"),
+        ("id|body\n1|One. Two.\n", r"'body': .*\['id\|body'\].*a\.csv "),
+        (f"1,{'One two three. ' * 99}\n2,Four. Five.\n", r"\['1', 'One two .{50,60} \.\.\.'\]"),
+    ],
+    ids=["repeated", "unseparated", "cells of the first document"],
+)
+def test_a_header_of_other_names_is_refused(tmp_path: Path, text: str, values: str) -> None:
+    with pytest.raises(MissingColumnError, match=values):
         read(write(tmp_path / "a.csv", text), text_column="body")
 
 

@@ -50,13 +50,13 @@ def test_a_digest_depends_on_where_a_text_ends() -> None:
 def test_a_full_disk_is_e601() -> None:
     with FirstSeen() as seen:
         seen._db.execute("PRAGMA max_page_count=3").close()
-        with pytest.raises(StorageError):
+        with pytest.raises(StorageError, match=r"sentemb-seen-.*full.*TMPDIR"):
             seen.first_rows([digest(str(k)) for k in range(5_000)], range(5_000))
 
 
 def test_a_disk_that_is_full_at_the_start_is_e601(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dedup, "CREATE", "INSERT INTO absent VALUES (1)")
-    with pytest.raises(StorageError):
+    with pytest.raises(StorageError, match=r"sentemb-seen-.*absent.*TMPDIR"):
         FirstSeen()
 
 

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import random
+import re
 from itertools import accumulate
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from sentemb_core.config.run import CorpusConfig
 from sentemb_core.corpus import documents as documents_module
 from sentemb_core.corpus.documents import CorpusReport, sentences_of
 from sentemb_core.errors import BadDataError, DuplicateIdError, EmptyCorpusError, EmptyPairsError
-from tests.corpus.made import as_json, jsonl, quarantined, read, texts
+from tests.corpus.made import jsonl, quarantined, read, texts
 
 
 def rows_add_up(report: CorpusReport) -> bool:
@@ -33,6 +34,7 @@ def rows_add_up(report: CorpusReport) -> bool:
         ),
         ({"text": "THE TITLE\n\nOne. Two."}, ["One.", "Two."], (0, 1)),
         ({"text": " the  title!\nOne. Two."}, ["One.", "Two."], (0, 1)),
+        ({"text": " the  title.\nOne. Two."}, ["One.", "Two."], (0, 1)),
         ({"text": "The title is long\nOne. Two."}, ["The title is long One.", "Two."], (0, 0)),
         ({"text": "The title\nOne.", "sentences": ["One.", "Two."]}, ["One.", "Two."], (0, 0)),
     ],
@@ -43,6 +45,8 @@ def test_repetitions_and_counterparts_are_dropped(tmp_path: Path, row, sentences
     assert document.sentences == sentences
     assert document.counterpart == "The  Title"
     assert (report.duplicate_sentences, report.counterpart_sentences) == dropped
+    if "the title" in row.get("sentences", ()):
+        assert "the title" in read(source)[1][0].sentences, "of no counterpart column"
 
 
 def columns_of(row: dict[str, object]) -> dict[str, str]:
@@ -51,12 +55,12 @@ def columns_of(row: dict[str, object]) -> dict[str, str]:
 
 def test_a_title_with_an_end_mark_matches_a_first_line_without(tmp_path: Path) -> None:
     row = {"title": "Do cats sleep?", "text": "Do cats sleep\nThey do. All day."}
-    _, [document], _ = read(jsonl(tmp_path / "a.jsonl", [row]), counterpart_column="title")
-    assert document.sentences == ["They do.", "All day."]
+    report, [document], _ = read(jsonl(tmp_path / "a.jsonl", [row]), counterpart_column="title")
+    assert (document.sentences, report.counterpart_sentences) == (["They do.", "All day."], 1)
 
 
 @pytest.mark.parametrize(
-    "nothing", ["NULL", "null", " NaN ", "N/A", "None", "\\N", "#N/A", "", None]
+    "nothing", ["NULL", "null", " NaN ", "N/A", "None", "\\N", "#N/A", "", "  ", None]
 )
 def test_placeholders_are_no_text_and_no_counterpart(tmp_path: Path, nothing: str | None) -> None:
     rows = [
@@ -66,8 +70,12 @@ def test_placeholders_are_no_text_and_no_counterpart(tmp_path: Path, nothing: st
     ]
     report, documents, out = read(jsonl(tmp_path / "a.jsonl", rows), counterpart_column="title")
     assert report.quarantined == {"empty": 1}
-    assert quarantined(out)[0]["row"] == 1
+    [bad] = quarantined(out)
+    blank = not (nothing and nothing.strip())
+    assert (bad["row"], bad["excerpt"] == nothing) == (1, not blank)
     assert [document.counterpart for document in documents] == ["T", None]
+    sentences = [["None came.", "NULL is a value."], ["A b.", "C d."]]
+    assert [document.sentences for document in documents] == sentences
     assert report.documents_with_counterpart == 1
 
 
@@ -124,6 +132,10 @@ def test_equal_ids_can_stop_the_reading(tmp_path: Path, monkeypatch) -> None:
     for k in range(3):
         first, again = (f"a.jsonl, line {n + 1}, byte {starts[n]}" for n in (k, k + 5))
         assert f"'d{k}' in {first} and in {again}" in str(caught.value)
+    assert "'d3'" not in str(caught.value), "three are enough"
+    one = jsonl(tmp_path / "b.jsonl", [*rows[:5], rows[3]])
+    with pytest.raises(DuplicateIdError, match=r"'d3' in b\.jsonl, line 4, byte .*, line 6, byte"):
+        read(one, id_column="id", on_duplicate="error")
     monkeypatch.setattr(documents_module, "places", lambda config, numbers: {})
     with pytest.raises(DuplicateIdError) as caught:
         read(source, id_column="id", on_duplicate="error")
@@ -132,24 +144,32 @@ def test_equal_ids_can_stop_the_reading(tmp_path: Path, monkeypatch) -> None:
 
 PLACES = {
     "a.csv": ("a.csv, line 2", "a.csv, line 5"),
-    "a.json": ("a.json, element 0, byte 1", "a.json, element 2, byte"),
+    "a.json": ("a.json, element 0, byte 1", "a.json, element 2, byte 72"),
     "a.parquet": ("a.parquet, row 0", "a.parquet, row 2"),
 }
 
 
 @pytest.mark.parametrize("name", PLACES)
-def test_both_places_of_an_equal_id_are_reported_in_every_format(tmp_path: Path, name: str) -> None:
-    rows = [{"id": id_, "text": "One.\nTwo."} for id_ in ("e", "b", "e")]
+def test_both_places_of_an_equal_id_are_reported_in_every_format(
+    tmp_path: Path, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    rows = [{"id": id_, "text": "One.\nTwo."} for id_ in ("é", "b", "é")]
     source = tmp_path / name
     if name == "a.csv":
-        source.write_text('id,text\ne,One. Two.\nb,"One.\nTwo."\ne,One. Two.\n')
+        source.write_text('id,text\né,One. Two.\nb,"One.\nTwo."\né,One. Two.\n')
     elif name == "a.json":
-        as_json(source, rows)
+        source.write_text(json.dumps(rows, ensure_ascii=False), encoding="utf-8")
     else:
         pq.write_table(pa.Table.from_pylist(rows), source)
-    with pytest.raises(DuplicateIdError) as caught:
+    first, again = PLACES[name]
+    columns = "sentemb_core.corpus.columns"
+    with (
+        caplog.at_level("INFO", columns),
+        pytest.raises(DuplicateIdError, match=f"'é' in {first} and in {again}\\."),
+    ):
         read(source, id_column="id", on_duplicate="error")
-    assert all(place in str(caught.value) for place in PLACES[name])
+    logged = [record for record in caplog.records if record.name == columns]
+    assert len(logged) == 1, "the second reading logs no columns"
 
 
 def test_a_sample_has_the_lowest_hashes_in_source_order(tmp_path: Path) -> None:
@@ -165,11 +185,13 @@ def test_a_sample_has_the_lowest_hashes_in_source_order(tmp_path: Path) -> None:
     assert sorted(path.name for path in out.iterdir()) == [
         "documents.parquet", "quarantine.parquet", "report.json",
     ]  # fmt: skip
-    random.Random(0).shuffle(rows)
-    _, others, _ = read(jsonl(tmp_path / "b.jsonl", rows), id_column="id", max_documents=40)
-    assert {document.doc_id for document in others} == lowest
-    places = [document.source_row for document in others]
-    assert places == sorted(places)
+    for seed in range(3):
+        random.Random(seed).shuffle(rows)
+        source = jsonl(tmp_path / f"{seed}.jsonl", rows)
+        _, others, _ = read(source, id_column="id", max_documents=40)
+        assert {document.doc_id for document in others} == lowest
+        places = [document.source_row for document in others]
+        assert places == sorted(places)
     report, documents, _ = read(jsonl(tmp_path / "c.jsonl", texts(5)), max_documents=50)
     assert (len(documents), report.not_drawn) == (5, 0)
 
@@ -205,42 +227,65 @@ def test_the_report_is_written_and_logged(tmp_path: Path, caplog) -> None:
         report, _, out = read(jsonl(tmp_path / "a.jsonl", [*texts(9), {"text": "Alone."}, b"x"]))
     assert CorpusReport.model_validate_json((out / "report.json").read_text()) == report
     assert (report.documents, report.sentences, report.rows_read) == (10, 28, 11)
+    assert report.quarantined == {"broken-row": 1}
+    assert re.search(r"\b10 .*\b28 .*\b11 .*\b1 broken-row", report.summary())
     assert report.summary() in caplog.text
-    assert "1 of 10" in caplog.text, "documents of one sentence"
+    [warning] = [record for record in caplog.records if record.levelname == "WARNING"]
+    assert warning.args == (1, 10), "documents of one sentence"
 
 
 @pytest.mark.parametrize(
-    ("row", "options", "reason"),
+    ("row", "options", "reason", "way_out"),
     [
-        (b'{"data": [', {}, "broken-row"),
-        (b'{"text": "\xff"}', {}, "encoding"),
-        ({"text": ["One.", "Two."]}, {}, "not-a-string"),
-        ({"text": "One. Two."}, {"text_column": None, "sentences_column": "text"}, "not-a-string"),
-        ({"text": "One.", "title": 1984}, {"counterpart_column": "title"}, "not-a-string"),
-        ({"text": "One.", "id": 0.5}, {"id_column": "id"}, "bad-id"),
-        ({"text": ""}, {}, "empty"),
+        (b'{"data": [', {}, "broken-row", "JSON.*CSV"),
+        (b'{"text": "\xff"}', {}, "encoding", "--encoding"),
+        ({"text": ["One.", "Two."]}, {}, "not-a-string", "--sentences-column"),
+        (
+            {"text": "One. Two."},
+            {"text_column": None, "sentences_column": "text"},
+            "not-a-string",
+            "--text-column",
+        ),
+        (
+            {"text": "One.", "title": 1984},
+            {"counterpart_column": "title"},
+            "not-a-string",
+            "--counterpart-column",
+        ),
+        ({"text": "One.", "id": 0.5}, {"id_column": "id"}, "bad-id", "--id-column"),
+        ({"text": ""}, {}, "empty", "$"),
     ],
 )
-def test_a_corpus_without_a_usable_row_is_e101(tmp_path: Path, row, options, reason: str) -> None:
-    with pytest.raises(EmptyCorpusError) as caught:
+def test_a_corpus_without_a_usable_row_is_e101(
+    tmp_path: Path, row, options, reason: str, way_out: str
+) -> None:
+    out = tmp_path / "out-0"
+    values = rf"^E101 .*\(3 .*: 3 .*\) .*{out / 'quarantine.parquet'}.*{way_out}"
+    with pytest.raises(EmptyCorpusError, match=values) as caught:
         read(jsonl(tmp_path / "a.jsonl", [row] * 3), **options)
     assert caught.value.exit_code == 3
-    out = tmp_path / "out-0"
-    assert str(out / "quarantine.parquet") in str(caught.value)
     assert [bad["reason"] for bad in quarantined(out)] == [reason] * 3
     assert json.loads((out / "report.json").read_text())["rows_read"] == 3
 
 
+def test_each_reason_of_e101_has_its_count(tmp_path: Path) -> None:
+    rows = [{"text": ""}] * 3 + [b'{"text": "\xff"}'] * 2
+    with pytest.raises(EmptyCorpusError, match=r"\(5 .*: 3 .*, 2 .*\) .*--encoding"):
+        read(jsonl(tmp_path / "a.jsonl", rows))
+
+
 def test_a_corpus_of_short_documents_is_e101(tmp_path: Path) -> None:
-    with pytest.raises(EmptyCorpusError):
+    with pytest.raises(EmptyCorpusError, match=r"\(4 .*: 4 .*\)"):
         read(jsonl(tmp_path / "a.jsonl", texts(4)), min_sentences=9)
 
 
 def test_below_two_percent_of_documents_with_pairs_is_e102(tmp_path: Path) -> None:
     single = [{"text": f"Sentence {k}."} for k in range(99)]
     pair = [{"text": "One. Two."}]
-    with pytest.raises(EmptyPairsError):
+    with pytest.raises(EmptyPairsError, match=r"E102 .* 99 of 100 "):
         read(jsonl(tmp_path / "a.jsonl", single + pair))
+    with pytest.raises(EmptyPairsError, match=r" 1 of 1 "):
+        read(jsonl(tmp_path / "one.jsonl", single[:1]))
     report, _, _ = read(jsonl(tmp_path / "b.jsonl", single[:49] + pair))
     assert (report.documents, report.documents_with_pairs) == (50, 1)
 
@@ -256,6 +301,9 @@ def test_sentences_of_one_document_equal_those_of_the_whole_corpus(tmp_path: Pat
     config = CorpusConfig(source=str(source), splitter="regex", **columns)
     for document in read(source, **columns)[1]:
         assert sentences_of(config, document.doc_id) == document.sentences
-    for refused in ("a", "b"):
-        with pytest.raises(BadDataError):
-            sentences_of(config, refused)
+    with pytest.raises(
+        BadDataError, match=r"'a' \(a\.jsonl, line 4, .* empty\).*\['0', '1', '2'\]"
+    ):
+        sentences_of(config, "a")
+    with pytest.raises(BadDataError, match=r"'b'\. .*\['0', '1', '2'\]"):
+        sentences_of(config, "b")

@@ -1,6 +1,7 @@
 """Label files are checked against the corpus; refused rows are counted and kept aside."""
 
 import json
+import re
 import unicodedata
 from collections.abc import Iterable
 from pathlib import Path
@@ -10,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sentemb_core.config.run import CorpusConfig, LabelsConfig, ValidationConfig
+from sentemb_core.corpus.checks import REASONS
 from sentemb_core.corpus.documents import write_documents
 from sentemb_core.corpus.label_files import LabelCounts, check_label_file, write_with_labels
 from sentemb_core.corpus.labels import write_labelled
@@ -22,6 +24,10 @@ from sentemb_core.errors import (
     UnknownLabelsError,
 )
 from tests.corpus.label_rows import SHARE, WHOLE, documents, labelled, pair, written
+
+
+def logged(caplog: pytest.LogCaptureFixture) -> list[object]:
+    return [record.args for record in caplog.records if record.levelname == "WARNING"]
 
 
 def rejected(out: Path) -> list[tuple[int, str]]:
@@ -46,6 +52,13 @@ def test_labels_become_counterparts_and_leave_the_sentences(tmp_path: Path):
     assert (after["sentences"], after["rows_read"]) == (397, before["rows_read"])
 
 
+def test_documents_without_a_label_are_logged(tmp_path: Path, caplog):
+    out = labelled(tmp_path, [pair(k, f"text {k}") for k in range(150)])
+    (tmp_path / "pool").mkdir()
+    write_validation_pool(out / "documents.parquet", ValidationConfig(), tmp_path / "pool")
+    assert ("label", 50, 200) in logged(caplog)
+
+
 @pytest.mark.parametrize("count", [None, 7])
 def test_of_several_labels_one_validates_and_all_are_trained_on(tmp_path: Path, count: int | None):
     """In any order of the file. Half of the counts end among the labels of one document."""
@@ -68,7 +81,7 @@ def test_of_several_labels_one_validates_and_all_are_trained_on(tmp_path: Path, 
     assert report.labels == len(trained_on) == (count or 3 * n_documents)
 
 
-def test_a_few_bad_labels_are_counted_and_kept_aside(tmp_path: Path):
+def test_a_few_bad_labels_are_counted_and_kept_aside(tmp_path: Path, caplog):
     rows = [pair(k, f"{text} {k}") for k in range(400) for text in ("text", "other")]
     rows[10]["counterpart"] = 2024
     rows[12], rows[14] = pair(6, "half a \ud83d pair"), pair(7, "x" * 10_001)
@@ -80,6 +93,10 @@ def test_a_few_bad_labels_are_counted_and_kept_aside(tmp_path: Path):
     reasons = {10: "not-a-string", 12: "encoding", 14: "over-long", 800: "unknown-id"}
     reasons |= {801: "empty", 802: "duplicate-label", 803: "bad-id"}
     assert dict(rejected(out)) == reasons
+    excerpts = pq.read_table(out / "rejected_labels.parquet")["excerpt"].to_pylist()
+    assert excerpts[3:6] == ["d999", "", "text 20"]
+    counted = [(1, "804 labels", REASONS[reason]) for reason in reasons.values()]
+    assert sorted(logged(caplog)) == sorted(counted)
     counts = LabelCounts.model_validate_json((out / "labels.json").read_text())
     assert counts.rows_read == 804
     assert counts.refused == dict.fromkeys(reasons.values(), 1)
@@ -88,43 +105,57 @@ def test_a_few_bad_labels_are_counted_and_kept_aside(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("bad", "error"),
+    ("bad", "error", "values"),
     [
-        (pair(999, "who?"), UnknownLabelsError),
-        (pair(5, ""), BadDataError),
-        (pair(5, "text 5"), BadDataError),
+        (
+            pair(999, "who?"),
+            UnknownLabelsError,
+            r"E501 .*3 of 201 .*'d999'; .*'d0', 'd1'\).*labels\.id_column",
+        ),
+        (pair(5, ""), BadDataError, rf"E100 .*3 of 201 {REASONS['empty']}"),
+        (
+            pair(5, "text 5"),
+            BadDataError,
+            rf"E100 .*3 of 201 {REASONS['duplicate-label']} .*row 198, 199, 200, .*from 0",
+        ),
     ],
 )
-def test_above_one_percent_of_one_reason_the_file_is_refused(tmp_path: Path, bad, error):
+def test_above_one_percent_of_one_reason_the_file_is_refused(tmp_path: Path, bad, error, values):
     rows = [pair(k, f"text {k}") for k in range(198)]
     assert len(rejected(labelled(tmp_path, [*rows, *[bad] * 2]))) == 2
     (tmp_path / "more").mkdir()
-    with pytest.raises(error):
+    with pytest.raises(error, match=values):
         labelled(tmp_path / "more", [*rows, *[bad] * 3])
 
 
 def test_above_one_percent_of_all_reasons_the_file_is_refused(tmp_path: Path):
     rows = [pair(k, f"text {k}") for k in range(200)]
-    with pytest.raises(BadDataError) as caught:
+    each = ", ".join(f"1 {REASONS[name]}" for name in ("unknown-id", "empty", "duplicate-label"))
+    with pytest.raises(BadDataError, match=f"E100 .*3 of 203: {each}"):
         labelled(tmp_path, [*rows, pair(999, "who?"), pair(5, " "), pair(6, "text 6")])
-    assert "3 of 203" in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("of_corpus", "of_label"),
-    [("Süd {}", unicodedata.normalize("NFD", "Süd 1")), ("row-{}", "d1"), ("{}", "d1")],
+    ("of_corpus", "of_label", "way_out"),
+    [
+        ("Süd {}", unicodedata.normalize("NFD", "Süd 1"), {"NFC", "NFD"}),
+        ("row-{}", "d1", {"--id-column"}),
+        ("{}", "d1", {"--id-column", "labels.id_column"}),
+    ],
     ids=["accents", "row numbers", "others"],
 )
-def test_unknown_ids_are_e501(tmp_path: Path, of_corpus: str, of_label: str):
+def test_unknown_ids_are_e501(tmp_path: Path, of_corpus: str, of_label: str, way_out: set[str]):
     rows = [row._replace(doc_id=of_corpus.format(row.source_row)) for row in documents(9)]
-    with pytest.raises(UnknownLabelsError) as caught:
+    with pytest.raises(UnknownLabelsError, match=r"E501 .*1 of 1 ") as caught:
         labelled(tmp_path, [{"doc_id": of_label, "counterpart": "text"}], rows)
     assert repr(of_label) in str(caught.value)
+    names = re.findall(r"NF[CD]|--id-column|labels\.id_column", str(caught.value))
+    assert set(names) == way_out
 
 
 def test_ids_that_are_floats_are_e100(tmp_path: Path):
     rows = [pair(k, f"text {k}") | {"doc_id": float(k)} for k in range(3)]
-    with pytest.raises(BadDataError):
+    with pytest.raises(BadDataError, match=r"3 of 3 .*1\.0"):
         labelled(tmp_path, rows, [row._replace(doc_id=str(row.source_row)) for row in documents()])
 
 
@@ -132,19 +163,23 @@ def test_a_missing_column_of_the_label_file_is_e104(tmp_path: Path):
     with pytest.raises(MissingColumnError) as caught:
         labelled(tmp_path, [{"post": "d1", "counterpart": "text"}])
     assert str(caught.value).count("E104") == 1
-    assert "labels.id_column" in str(caught.value)
+    assert re.search(r"labels\.jsonl: .*'doc_id'.*labels\.id_column", str(caught.value))
     with pytest.raises(MissingColumnError):
         check_label_file(LabelsConfig(source=str(tmp_path / "labels.jsonl")))
 
 
 @pytest.mark.parametrize(
-    ("text", "error"), [("", BadDataError), ("doc_id,counterpart\n", EmptyPairsError)]
+    ("text", "error", "values"),
+    [
+        ("", BadDataError, r"labels\.csv has 0 bytes"),
+        ("doc_id,counterpart\n", EmptyPairsError, r"E102 .*labels\.csv .*--labels"),
+    ],
 )
-def test_a_label_file_without_rows_is_refused(tmp_path: Path, text: str, error):
+def test_a_label_file_without_rows_is_refused(tmp_path: Path, text: str, error, values: str):
     file = tmp_path / "labels.csv"
     file.write_text(text, encoding="utf-8")
     corpus = written(tmp_path / "corpus", documents(20))
-    with pytest.raises(error):
+    with pytest.raises(error, match=values):
         write_with_labels(corpus, WHOLE, LabelsConfig(source=str(file)), tmp_path)
 
 
@@ -179,8 +214,9 @@ def sample(tmp_path: Path) -> CorpusConfig:
     return read_corpus(tmp_path, rows, max_documents=30)
 
 
-def test_labels_of_documents_outside_the_sample_are_left_out(tmp_path: Path, sample):
+def test_labels_of_documents_outside_the_sample_are_left_out(tmp_path: Path, sample, caplog):
     assert refused(tmp_path, sample, ids(range(100))) == 70
+    assert (70, "70 documents", "30 documents", 70) in logged(caplog)
     assert refused(tmp_path, sample, ids(range(100), [1_000])) == 71, "1 % may be unknown"
     with (tmp_path / "corpus.jsonl").open("a") as file:
         file.write('\n{"id": "None", "body": "It rains. On."}')
@@ -190,22 +226,27 @@ def test_labels_of_documents_outside_the_sample_are_left_out(tmp_path: Path, sam
 
 
 @pytest.mark.parametrize(
-    "numbers",
+    ("numbers", "values"),
     [
-        [range(200)],
-        [range(1_000, 1_050)],
-        [range(3), range(1_000, 1_060)],
-        [range(95), range(1_000, 1_005)],  # left-out rows do not excuse unknown ids
+        ([range(200)], r"100 of 200 .*'d100'"),
+        ([range(1_000, 1_050)], r"50 of 50 .*'d1000'"),
+        ([range(3), range(1_000, 1_060)], r"60 of 63 .*'d1000'"),
+        # left-out rows do not excuse unknown ids
+        ([range(95), range(1_000, 1_005)], r"5 of 100 .*'d1000'"),
     ],
 )
-def test_unknown_ids_beside_a_sample_are_e501(tmp_path: Path, sample, numbers):
-    with pytest.raises(UnknownLabelsError):
+def test_unknown_ids_beside_a_sample_are_e501(tmp_path: Path, sample, numbers, values, caplog):
+    with pytest.raises(UnknownLabelsError, match=f"E501 .*70 documents .*{values}"):
         refused(tmp_path, sample, ids(*numbers))
+    left_out = {*ids(*numbers)} & {*ids(range(100))}
+    assert any("left out" in message for message in caplog.messages) == bool(left_out)
 
 
 def test_labels_of_left_out_documents_only_are_e501(tmp_path: Path, sample):
     read = {each.doc_id for each in read_documents(tmp_path / "documents" / "documents.parquet")}
-    with pytest.raises(UnknownLabelsError):
+    with pytest.raises(
+        UnknownLabelsError, match=r"E501 .*labels\.jsonl .* 70 documents .*--labels"
+    ):
         refused(tmp_path, sample, [doc_id for doc_id in ids(range(100)) if doc_id not in read])
 
 
@@ -217,7 +258,7 @@ def test_labels_of_short_documents_are_left_out(tmp_path: Path):
 
 
 @pytest.mark.parametrize("named", [True, False])
-def test_labels_of_refused_rows_are_left_out(tmp_path: Path, named: bool):
+def test_labels_of_refused_rows_are_left_out(tmp_path: Path, named: bool, caplog):
     """50 rows without a text and 5 broken rows, which have an id only as row numbers."""
     texts = [f"It rains {k}. It snows {k}." if k >= 50 else "" for k in range(200)]
     rows = [json.dumps({"id": f"row-{k}", "body": text}) for k, text in enumerate(texts)]
@@ -227,6 +268,7 @@ def test_labels_of_refused_rows_are_left_out(tmp_path: Path, named: bool):
     refused(tmp_path, config, [*labels, "nobody"])
     counts = LabelCounts.model_validate_json((tmp_path / "out" / "labels.json").read_text())
     assert counts.refused == {"left-out": 50 if named else 35, "unknown-id": 1}
+    assert (1, f"{len(labels) + 1} labels", REASONS["unknown-id"]) in logged(caplog)
 
 
 def test_all_files_of_a_folder_have_their_ids(tmp_path: Path):

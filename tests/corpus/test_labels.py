@@ -102,9 +102,15 @@ def test_the_first_labels_by_hash_are_drawn_in_any_order(tmp_path: Path):
     assert ids == [{*by_hash[:10]}, {*by_hash[:10]}, {*by_hash[:40]}]
 
 
-def test_more_labels_than_available_gives_all(tmp_path: Path):
+def test_more_labels_than_available_gives_all(tmp_path: Path, caplog):
     _, trained_on, report = drawn(tmp_path, documents(), 5_000)
     assert report.labels == report.available == len(trained_on)
+    assert (5_000, report.labels) in [record.args for record in caplog.records]
+
+
+def test_one_label_is_too_few(tmp_path: Path):
+    with pytest.raises(EmptyPairsError, match=r"of 1; .* 1 of \d\d.*labels\.count"):
+        drawn(tmp_path, documents(), 1)
 
 
 def test_labels_of_one_document_are_too_few(tmp_path: Path):
@@ -115,7 +121,7 @@ def test_labels_of_one_document_are_too_few(tmp_path: Path):
     learnt.mkdir()
     config = ValidationConfig(label_share=SHARE, halves=True)
     write_validation_pool(out / "documents.parquet", config, judged)
-    with pytest.raises(EmptyPairsError):
+    with pytest.raises(EmptyPairsError, match=r"of 1; .* 2 of 2; .*validation\.label_share"):
         write_labelled(out, judged, SHARE, None, learnt)
 
 
@@ -124,5 +130,5 @@ def test_labels_with_one_text_are_too_few(tmp_path: Path):
     rows = [
         row._replace(counterpart="News" if k % 2 else "NEWS") for k, row in enumerate(documents())
     ]
-    with pytest.raises(EmptyPairsError):
+    with pytest.raises(EmptyPairsError, match=r"\d\d labels .*'(News|NEWS)'\."):
         drawn(tmp_path, rows, None)

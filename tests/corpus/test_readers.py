@@ -4,6 +4,7 @@ import csv
 import gzip
 import json
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -134,11 +135,11 @@ def test_one_of_several_splits_must_be_named(tmp_path: Path) -> None:
 
     splits = {"train": Dataset.from_list(ROWS[:2]), "test": Dataset.from_list(ROWS[2:])}
     DatasetDict(splits).save_to_disk(tmp_path / "saved")
-    for split in (None, "dev"):
-        with pytest.raises(UnreadableSourceError):
+    for split, values in ((None, ""), ("dev", ".*'dev'")):
+        with pytest.raises(UnreadableSourceError, match=rf"\['train', 'test'\]{values}.*--split"):
             read(tmp_path / "saved", split=split, **COLUMNS)
     assert read(tmp_path / "saved", split="test", **COLUMNS)[0].documents == 3
-    with pytest.raises(MissingColumnError):
+    with pytest.raises(MissingColumnError, match=r"E104 .*a\.jsonl .*--split 'test'"):
         read(jsonl(tmp_path / "a.jsonl", ROWS), split="test")
 
 
@@ -161,7 +162,7 @@ def test_a_folder_of_texts_uses_paths_as_ids(folder: Path) -> None:
     assert documents[0].sentences == ["Head", "Some words.", "More linked words."]
     assert documents[1].sentences == ["One here.", "Two here."]
     for column in ("id", "text", "sentences", "counterpart"):
-        with pytest.raises(MissingColumnError):
+        with pytest.raises(MissingColumnError, match=rf"E104 .*{folder}.*--id-column"):
             read(folder, **{f"{column}_column": "title"})
 
 
@@ -172,7 +173,7 @@ def test_links_in_a_folder_are_not_followed(tmp_path: Path, folder: Path) -> Non
     (folder / "link.txt").symlink_to(secret / "key.txt")
     (folder / "linked").symlink_to(secret)
     (folder / "gone.txt").symlink_to(tmp_path / "nowhere")
-    with pytest.raises(UnreadableSourceError):
+    with pytest.raises(UnreadableSourceError, match=rf"{folder}: .*\.txt \(1 are links"):
         read(folder)
     (folder / "own.txt").write_text("An own text. Of two sentences.")
     assert [document.doc_id for document in read(folder)[1]] == ["own.txt"]
@@ -199,7 +200,7 @@ def test_an_unreadable_folder_is_not_left_out(tmp_path: Path, monkeypatch) -> No
         return listed(path)
 
     monkeypatch.setattr(os, "scandir", refused)
-    with pytest.raises(UnreadableSourceError):
+    with pytest.raises(UnreadableSourceError, match=r"/b .*Permission denied"):
         list(readers.rows(CorpusConfig(source=str(tmp_path))))
 
 
@@ -238,31 +239,42 @@ def test_a_list_of_sentences_takes_precedence_over_text(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "content"),
+    ("name", "content", "values"),
     [
-        ("none.jsonl", None),
-        ("no such/place/at all", None),
-        ("nobody/has-this-data-set", None),
-        ("a.docx", b"PK"),
-        ("a.parquet", b"PAR1 but not really"),
-        ("a.jsonl.gz", b"not zipped"),
-        ("a.jsonl.gz", gzip.compress(b'{"text": "One. Two."}\n' * 9_999)[:-20]),
-        ("a.json", b'[{"text": "One. Two."}, {"text": '),
-        ("a.json", b'[{"text": "One. Two."} {"text": 1}]'),
-        ("a.json", b'[{"text": "One. Two."}]\n[{"text": "Three."}]'),
-        ("a.csv", b"id,text\r1,One. Two.\r"),
-        ("a.csv", b"te\xffxt\nOne. Two.\n"),
-        ("a.csv", "text\r\nOne. Two.\r\n".encode("utf-16")),
-        ("folder/a.pdf", b"x"),
+        ("none.jsonl", None, r"at .*/none\.jsonl\."),
+        ("no such/place/at all", None, "at .*/no such/place/at all"),
+        (
+            "nobody/has-this-data-set",
+            None,
+            "'nobody/has-this-data-set' .*HF_HUB_OFFLINE is 1.*HF_HUB_OFFLINE=0",
+        ),
+        ("a.docx", b"PK", r"\.jsonl.*'a\.docx'"),
+        ("a.parquet", b"PAR1 but not really", r"a\.parquet .* parquet: "),
+        ("a.jsonl.gz", b"not zipped", r"a\.jsonl\.gz .* jsonl: "),
+        (
+            "a.jsonl.gz",
+            gzip.compress(b'{"text": "One. Two."}\n' * 9_999)[:-20],
+            r"a\.jsonl\.gz .* jsonl: .*end-of-stream",
+        ),
+        ("a.json", b'[{"text": "One. Two."}, {"text": ', r"a\.json .*element 1.*'\{\"text"),
+        ("a.json", b'[{"text": "One. Two."} {"text": 1}]', r"a\.json .*','.*'\{\"text"),
+        ("a.json", b'[{"text": "One. Two."}]\n[{"text": "Three."}]', r"a\.json .*'\[\{\"text"),
+        ("a.csv", b"id,text\r1,One. Two.\r", r"a\.csv .* csv: .*\\n or \\r\\n"),
+        ("a.csv", b"te\xffxt\nOne. Two.\n", r"a\.csv .*utf-8 .*byte 2: .*--encoding"),
+        ("a.csv", "text\r\nOne. Two.\r\n".encode("utf-16"), r"a\.csv .*UTF-16"),
+        ("a.jsonl", '{"text": "One. Two."}\n'.encode("utf-16"), r"a\.jsonl .*UTF-16"),
+        ("folder/a.pdf", b"x", r"/folder: \.pdf\."),
     ],
 )
-def test_an_unreadable_source_is_e103(tmp_path: Path, name: str, content: bytes | None) -> None:
+def test_an_unreadable_source_is_e103(
+    tmp_path: Path, name: str, content: bytes | None, values: str
+) -> None:
     path = name if name.startswith("nobody") else str(tmp_path / name)
     if content is not None:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(content)
     path = str(tmp_path / "folder") if name.startswith("folder") else path
-    with pytest.raises(UnreadableSourceError):
+    with pytest.raises(UnreadableSourceError, match=f"E103 .*{values}"):
         list(readers.rows(CorpusConfig(source=path)))
 
 
@@ -274,13 +286,22 @@ def test_an_error_during_the_read_is_e103(tmp_path: Path, monkeypatch, error: Ex
         raise error
 
     monkeypatch.setitem(readers.READERS, "jsonl", broken)
-    with pytest.raises(UnreadableSourceError):
+    with pytest.raises(
+        UnreadableSourceError, match=rf"E103 .*a\.jsonl .* jsonl: {re.escape(str(error))}"
+    ) as caught:
         read(jsonl(tmp_path / "a.jsonl", ROWS))
+    assert str(caught.value).endswith(readers._advice(error))
+
+
+def test_other_errors_have_other_advice() -> None:
+    errors = (PermissionError(), ConnectionError(), csv.Error(), EOFError())
+    assert len({*map(readers._advice, errors)}) == 4
+    assert readers._advice(TimeoutError()) == readers._advice(ConnectionError())
 
 
 def test_an_empty_file_is_an_empty_corpus(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").touch()
-    with pytest.raises(EmptyCorpusError):
+    with pytest.raises(EmptyCorpusError, match=r"a\.jsonl has 0 bytes"):
         list(readers.rows(CorpusConfig(source=str(tmp_path / "a.jsonl"))))
 
 
@@ -290,10 +311,10 @@ def test_encodings_by_name(tmp_path: Path) -> None:
         path.write_text("text\nDéjà vu. Ça va.\n", encoding=encoding)
         assert read(path, encoding=encoding)[1][0].sentences == ["Déjà vu.", "Ça va."]
     for encoding in ("utf-16", "no-such-encoding"):
-        with pytest.raises(UsageError):
+        with pytest.raises(UsageError, match=f"E001 .*'{encoding}'"):
             read(path, encoding=encoding)
     (tmp_path / "a.txt").write_text("One. Two.")
-    with pytest.raises(UsageError):
+    with pytest.raises(UsageError, match=r"E001 .*'no-such'"):
         read(tmp_path, encoding="no-such")
 
 

@@ -39,6 +39,12 @@ def test_the_demo_sample_is_a_thousand_documents(blog: Path) -> None:
     assert min(drawn.n_queries.values()) > 250
 
 
+def test_running_text_of_the_blog_is_split(blog: Path) -> None:
+    report, _, _ = read(blog, text_column="summary", id_column="doc_id", counterpart_column="title")
+    assert report.documents + sum(report.quarantined.values()) == 2306
+    assert set(report.quarantined) == {"empty"}
+
+
 @pytest.mark.parametrize(
     ("name", "options", "documents", "repeated"),
     [

@@ -152,7 +152,7 @@ def test_spans_of_documents_and_sentences(tmp_path: Path) -> None:
             side.tolist() for side in every.spans(every.document_of[sentences])
         ]
         for outside in (4, -1):
-            with pytest.raises(IndexError):
+            with pytest.raises(IndexError, match=r"0\.\.3"):
                 every.spans(np.array([outside]))
 
 
@@ -168,7 +168,7 @@ def test_a_vocabulary_is_learnt_from_every_kth_sentence(tmp_path: Path, most: in
 def test_an_index_outside_the_corpus_is_an_error(tmp_path: Path) -> None:
     _, corpus = cache(tmp_path)
     for wanted in ([12], [-1], [0, 99]):
-        with pytest.raises(IndexError):
+        with pytest.raises(IndexError, match=r"0\.\.11"):
             corpus.tokens(wanted)
 
 

@@ -1,10 +1,12 @@
 """The validation pool: splits depend on the id only, equal counterparts are one candidate."""
 
 import random
+import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -66,6 +68,10 @@ def test_the_pool_is_bounded_and_drawn_by_hash(tmp_path: Path) -> None:
         for each in (pool, larger)
     ]
     assert splits[0].items() <= splits[1].items(), "in any order of rows"
+    for seed in range(3):
+        again = pool_of(tmp_path, random.Random(seed).sample(rows, 200), candidates=60)
+        found = dict(zip(again.query_doc_id, again.query_split.tolist(), strict=True))
+        assert found == splits[1]
 
 
 def test_copies_of_held_out_documents_are_held_out(tmp_path: Path) -> None:
@@ -138,7 +144,9 @@ def test_without_counterparts_first_halves_are_queries(tmp_path: Path, title: An
 @pytest.mark.parametrize("title", ["Title {}".format, lambda _: None])
 def test_one_document_is_too_few(tmp_path: Path, title: Any, options: dict[str, Any]) -> None:
     rows = [*documents(1, title=title), *documents(9, title=lambda _: None, sentences=1)]
-    with pytest.raises(EmptyPairsError):
+    found = 1 if rows[0].counterpart and not options else 0
+    values = rf"E102 .* {found} counterparts and 1 documents.*--counterpart-column"
+    with pytest.raises(EmptyPairsError, match=values):
         pool_of(tmp_path, rows, **options)
 
 
@@ -152,4 +160,9 @@ def test_the_report_counts_candidates_queries_and_repetitions(tmp_path: Path) ->
     counts = report.n_queries
     assert (report.n_candidates, report.merged, sum(counts.values())) == (200, 200, 400)
     assert report.in_other_documents == 3
-    assert all(f"{count:,}" in report.summary() for count in (200, *counts.values()))
+    assert re.findall(r"\d+", report.summary()) == [
+        str(count) for count in (200, *counts.values(), 200, 3)
+    ]
+    assert pq.read_table(tmp_path / "queries.parquet").column_names == [
+        "document", "doc_id", "split", "candidate",
+    ]  # fmt: skip
