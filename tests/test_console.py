@@ -49,6 +49,7 @@ def test_no_text_controls_the_terminal(capsys):
         assert text.count("␛]0;title␇�2J␈␍�back� end") >= 2
         assert not set(text) & set(CONTROLS) - set("]0;title2J back end")
     assert "one\n\ttwo" in captured.err
+    assert "unused columns: ␛]0;title␇" in captured.err
 
 
 def test_json_keeps_every_character_and_controls_no_terminal(capsys):

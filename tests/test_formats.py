@@ -45,6 +45,7 @@ def test_numbers_as_text(format_, value, text):
         (0, "stage", "0 stages"),
         (1, "finished stage", "1 finished stage"),
         (2, "query", "2 queries"),
+        (1, "query", "1 query"),
         (12_345, "vector", "12,345 vectors"),
     ],
 )
@@ -59,4 +60,5 @@ def test_clusters_are_named_beyond_the_alphabet():
 
 def test_an_unknown_name_is_answered_with_the_nearest_or_with_all():
     assert "'STS-B'" in nearest("stsb", ["SICK-R", "STS-B"])
+    assert "SICK-R" not in nearest("stsb", ["SICK-R", "STS-B"])
     assert "SICK-R, STS-B" in nearest("trec", ["SICK-R", "STS-B"])

@@ -17,6 +17,7 @@ class Point(BaseModel):
         (OSError("no room\nin /tmp"), "no room"),
         (OSError("no answer of redis://:word@h"), "no answer of redis://***@h"),
         (KeyboardInterrupt(""), "KeyboardInterrupt"),
+        (KeyboardInterrupt("\n"), "KeyboardInterrupt"),
         (KeyboardInterrupt(" \n "), "KeyboardInterrupt"),
     ],
 )

@@ -41,11 +41,13 @@ def test_averages_are_over_the_tasks_of_the_papers(group: str, names: list[str])
     assert [task.name for task in SUITE if task.group == group and task.averaged] == names
 
 
-@pytest.mark.parametrize(("name", "known"), [("Quora", "STS12"), ("STSB", "'STS-B'")])
-def test_an_unknown_task_is_answered_with_known_tasks(name: str, known: str):
-    with pytest.raises(UsageError) as error:
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [("Quora", "'quora'.* retrieval, .*STS12"), ("STSB", r"'stsb'; [^,]*'STS-B'\?$")],
+)
+def test_an_unknown_task_is_answered_with_known_tasks(name: str, values: str):
+    with pytest.raises(UsageError, match=values):
         chosen([name])
-    assert known in str(error.value)
 
 
 def test_a_task_is_read_back_as_its_kind():

@@ -6,7 +6,8 @@ from tests.repository import ROOT, repository_texts
 
 
 def test_every_cited_erratum_has_a_row():
-    rows = re.findall(r"^\| (E\d+) \|", (ROOT / "docs/errata.md").read_text("utf-8"), re.MULTILINE)
+    page = (ROOT / "docs/errata.md").read_text("utf-8")
+    rows = re.findall(r"^\| (E\d+) \|", page, re.MULTILINE)
     cited = {
         match[1]
         for text in repository_texts()
@@ -15,3 +16,5 @@ def test_every_cited_erratum_has_a_row():
     assert len(rows) == len(set(rows))
     assert len(cited) > 5
     assert cited <= set(rows)
+    files = set(re.findall(r"`([\w/]+\.py)`", page))
+    assert [name for name in files if not (ROOT / name).is_file()] == []

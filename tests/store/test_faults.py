@@ -231,7 +231,7 @@ def test_a_stage_on_a_full_disk_raises_e601(store, number):
     def write(number: int) -> int:
         raise OSError(number, os.strerror(number))
 
-    with pytest.raises(StorageError) as caught:
+    with pytest.raises(StorageError, match=rf"^E601 .*{os.strerror(number)}") as caught:
         Stage("write", 1, write).run(store, {"number": number})
     assert caught.value.errno == number
 
@@ -239,7 +239,7 @@ def test_a_stage_on_a_full_disk_raises_e601(store, number):
 def test_a_home_moved_from_a_full_disk_keeps_finished_stages(chain, store, monkeypatch, tmp_path):
     chain.run_chain()
     monkeypatch.setattr(disk, "perform", Faulty(1, errno.ENOSPC))
-    with pytest.raises(StorageError):
+    with pytest.raises(StorageError, match="SENTEMB_HOME"):
         chain.put("edges", 1)
     monkeypatch.setattr(disk, "perform", carried_out)
     chain.RAN.clear()

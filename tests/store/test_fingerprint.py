@@ -113,18 +113,27 @@ def test_a_module_imported_under_an_alias_enters(fingerprint):
     assert fingerprint(text) != fingerprint(other)
 
 
+def test_a_module_that_a_stage_names_enters(fingerprint):
+    named = ("sentemb_core.annotation.pruning",)
+    assert fingerprint(BASE) != fingerprint(BASE, modules=named)
+
+
+def test_a_function_of_the_core_has_a_fingerprint():
+    assert code_fingerprint(stopping.stopping_decision) != code_fingerprint(closure)
+
+
 def test_a_closure_is_refused():
     hidden = 3
 
     def body() -> int:
         return hidden
 
-    with pytest.raises(UsageError):
+    with pytest.raises(UsageError, match=r"body .*\bhidden\b"):
         code_fingerprint(body)
 
 
 def test_a_lambda_is_no_stage():
-    with pytest.raises(UsageError):
+    with pytest.raises(UsageError, match=r"line \d+"):
         code_fingerprint(lambda: 1)
 
 

@@ -72,9 +72,9 @@ def test_a_bad_vector_is_reported_with_the_encoder_behind_it(store, put):
     vectors = stage.run(store, {"parts": [model, put("sentences")]})
     others = stage.run(store, {"parts": [farther]})
     for inputs in ([put("other"), vectors], [others, model]):
-        with pytest.raises(BadEmbeddingError) as caught:
+        with pytest.raises(BadEmbeddingError, match=rf"^E201 2 .*{model.digest[:12]}") as caught:
             DIVERGE.run(store, {"parts": inputs})
         assert str(model) in caught.value.encoder
-    with pytest.raises(BadEmbeddingError) as caught:
+    with pytest.raises(BadEmbeddingError, match=r"^E201 1 ") as caught:
         DIVERGE.run(store, {"parts": [put("other")]})
     assert caught.value.encoder == ""

@@ -71,7 +71,7 @@ def test_a_failed_lock_or_note_closes_its_file(tmp_path: Path, monkeypatch):
         patched.setattr(locks.fcntl, "flock", refuse)
         assert shared_lock(tmp_path / "users") is None
     monkeypatch.setattr(locks.disk, "replace", refuse)
-    with pytest.raises(OSError):  # noqa: PT011
+    with pytest.raises(OSError, match=os.strerror(errno.ENOLCK)):
         held_note(tmp_path / "address", "one")
     assert open_files() == before
 
@@ -175,6 +175,6 @@ def test_asking_works_on_a_read_only_home(path: Path, monkeypatch):
 
     monkeypatch.setattr(os, "open", read_only)
     assert not is_locked(path)
-    with pytest.raises(StorageError) as caught:
+    with pytest.raises(StorageError, match=f"{path}.*{os.strerror(errno.EROFS)}") as caught:
         remove_unheld(path)
     assert caught.value.errno == errno.EROFS

@@ -87,6 +87,9 @@ def test_a_version_has_no_build_tag(monkeypatch):
         ("2.13.0+cpu", "0", "cpu"),
         ("2.13.0+cu130", "0", "cuda"),
         ("2.13.0", "0", "cuda"),
+        ("2.13.0+cpu", None, "cpu"),
+        ("2.13.0+cu130", None, "cuda"),
+        ("2.13.0", None, "cuda"),
         ("2.13.0+cu130", "-1", "cpu"),
         ("2.13.0+cu130", "", "cpu"),
     ],
@@ -94,7 +97,9 @@ def test_a_version_has_no_build_tag(monkeypatch):
 def test_the_device_follows_driver_build_and_visibility(
     monkeypatch, tmp_path, torch, visible, device
 ):
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     monkeypatch.setattr(machine, "DRIVER", tmp_path)
     monkeypatch.setattr(machine, "version", lambda _: torch)
     assert default_device() == device

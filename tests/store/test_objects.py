@@ -6,6 +6,7 @@ Run: pytest tests/store/test_objects.py
 import errno
 import json
 import os
+import re
 import shutil
 import stat
 import time
@@ -43,8 +44,23 @@ def test_a_failed_writer_leaves_nothing(store):
     assert files_of(store.root) == []
 
 
+def test_folders_inside_an_artifact_are_kept(store):
+    with store.writing("model") as draft:
+        (draft.path / "1_Pooling").mkdir()
+        (draft.path / "1_Pooling" / "config.json").write_text("{}")
+    assert (store.path(draft.ref) / "1_Pooling" / "config.json").read_text() == "{}"
+    assert draft.ref.size == 2
+
+
+def test_an_unfinished_draft_has_no_reference(store):
+    with store.writing("thing") as draft:
+        (draft.path / "a").write_text("1")
+        with pytest.raises(AttributeError):
+            _ = draft.ref
+
+
 def test_an_artifact_without_files_is_refused(store):
-    with pytest.raises(UsageError), store.writing("thing"):
+    with pytest.raises(UsageError, match="'thing'"), store.writing("thing"):
         pass
 
 
@@ -64,7 +80,8 @@ HOSTILE = [
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_file_name_is_refused(store, name):
-    with pytest.raises(UsageError), store.writing("thing") as draft:
+    part = ascii(name)[1:80].split("/")[0].rstrip("'")
+    with pytest.raises(UsageError, match=re.escape(part)), store.writing("thing") as draft:
         (draft.path / name).write_text("x")
     assert files_of(store.root) == []
 
@@ -80,7 +97,7 @@ def test_a_hostile_name_of_a_work_folder_or_lock_is_refused(store, name):
 def test_links_and_devices_are_refused(store, tmp_path):
     (tmp_path / "secret").write_text("x")
     for make in (lambda path: path.symlink_to(tmp_path / "secret"), os.mkfifo):
-        with pytest.raises(UsageError), store.writing("thing") as draft:
+        with pytest.raises(UsageError, match="/link"), store.writing("thing") as draft:
             make(draft.path / "link")
 
 
@@ -134,10 +151,18 @@ def test_a_damaged_artifact_is_set_aside_and_replaceable(store, put, kind):
     with pytest.raises(CorruptArtifactError):
         store.path(ref)
     assert len(list(store.quarantine.iterdir())) == 1
-    with pytest.raises(CorruptArtifactError):
+    with pytest.raises(CorruptArtifactError, match=f"{ref} .*{store.root}"):
         store.path(ref)
     assert put(text="the quick brown fox") == ref
     assert store.holds(ref)
+
+
+def test_a_write_replaces_an_artifact_with_unseen_damage(store, put):
+    ref = put(text="fox")
+    damage("flip", store.folder(ref.digest))
+    assert put(text="fox") == ref
+    assert (store.path(ref) / "text").read_text() == "fox"
+    assert len(list(store.quarantine.iterdir())) == 1
 
 
 @pytest.mark.parametrize("number", [errno.ENOTEMPTY, errno.EEXIST])
@@ -158,9 +183,24 @@ def test_the_second_of_two_writers_keeps_the_first_artifact(store, put, monkeypa
 def test_find_needs_exactly_one_match(store, put):
     one, _ = put(text="one"), put(text="other")
     assert store.find(one.digest[:12]) == one
-    for beginning in ("", "x"):
-        with pytest.raises(UsageError):
+    for beginning, count in (("", 2), ("x", 0)):
+        with pytest.raises(UsageError, match=rf" {count} matches of '{beginning}'"):
             store.find(beginning)
+
+
+def test_an_artifact_that_another_process_set_aside_is_no_failure(store):
+    store.set_aside(store.folder("a" * 64), "broken")
+    assert list(store.quarantine.iterdir()) == []
+
+
+def test_two_swapped_artifacts_are_both_found(store, put):
+    one, two = put(text="one"), put(text="two")
+    first, second = store.folder(one.digest), store.folder(two.digest)
+    first.rename(store.root / "aside")
+    second.rename(first)
+    (store.root / "aside").rename(second)
+    assert not store.holds(one)
+    assert not store.holds(two)
 
 
 @settings(
@@ -182,14 +222,16 @@ def test_any_flipped_bit_is_found(store, put, position, bit, in_manifest):
 def test_a_wrong_kind_or_size_in_a_reference_is_refused(store, put):
     ref = put("graph")
     for lie in (ref.model_copy(update={"kind": "model"}), ref.model_copy(update={"size": 1})):
-        with pytest.raises(CorruptArtifactError):
+        with pytest.raises(
+            CorruptArtifactError, match=f"{lie} of {lie.size} .*{ref} of {ref.size} "
+        ):
             store.path(lie)
     assert store.holds(ref)
 
 
 @pytest.mark.parametrize("digest", ["../../x", "A" * 64, "0" * 63, "0" * 64 + "\n"])
 def test_a_reference_cannot_name_a_path(digest):
-    with pytest.raises(ValidationError):
+    with pytest.raises(ValidationError, match="digest"):
         ArtifactRef(kind="thing", digest=digest, size=0)
 
 
@@ -249,6 +291,7 @@ def test_a_full_disk_in_a_library_is_a_storage_error(store):
         with pytest.raises(StorageError) as caught, store.writing("thing"):
             raise RuntimeError(text)
         assert caught.value.errno == errno.ENOSPC
+        assert str(store.tmp) in str(caught.value)
     assert files_of(store.root) == []
 
 
@@ -262,17 +305,19 @@ import numpy, safetensors.numpy
 resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536))
 def plain(path): path.write_bytes(bytes(1 << 20))
 def tensors(path): safetensors.numpy.save_file({"a": numpy.zeros(1 << 18)}, path)
-codes = []
+errors = []
 for write in (plain, tensors):
     try:
         with Store.default().writing("model") as draft:
             write(draft.path / "weights")
     except StorageError as error:
-        codes.append(error.code)
-print(json.dumps(codes))
+        errors.append(str(error))
+print(json.dumps(errors))
 """
     )
-    assert child.json() == ["E601", "E601"]
+    errors = child.json()
+    assert [text[:4] for text in errors] == ["E601", "E601"]
+    assert all(str(store.tmp) in text for text in errors)
     assert files_of(store.root) == []
 
 
@@ -280,5 +325,6 @@ print(json.dumps(codes))
 def test_a_home_without_permission_gives_e601(store):
     store.root.mkdir(parents=True)
     store.root.chmod(stat.S_IRUSR | stat.S_IXUSR)
-    with pytest.raises(StorageError), store.writing("thing"):
+    with pytest.raises(StorageError) as caught, store.writing("thing"):
         pass
+    assert caught.value.errno == errno.EACCES

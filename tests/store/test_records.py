@@ -7,6 +7,7 @@ import errno
 import json
 import os
 import pickle
+import re
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -132,6 +133,38 @@ def test_a_folder_in_place_of_a_record_is_a_miss(chain, store):
     assert not fsck(store).healthy
 
 
+@pytest.mark.parametrize("outputs", [[], ["edges", "model"]])
+def test_a_record_whose_result_and_outputs_differ_is_a_miss(chain, store, outputs: list[str]):
+    model = chain.run_chain().model
+    edges = chain.put("edges", ["a"], 1)
+    key = chain.TRAIN.key({"edges": edges, "rate": 0.1})
+    record = chain.TRAIN.look_up(store, key)
+    refs = [{"edges": edges, "model": model}[name] for name in outputs]
+    records.write(store, record.model_copy(update={"outputs": refs}))
+    assert isinstance(chain.TRAIN.look_up(store, key), Miss)
+
+
+def test_a_record_holds_inputs_outputs_and_the_result_in_64_kib(chain, store):
+    result = chain.run_chain()
+    edges = chain.put("edges", ["a"], 1)
+    record = chain.TRAIN.look_up(store, chain.TRAIN.key({"edges": edges, "rate": 0.1}))
+    assert record.inputs == [edges]
+    assert record.outputs == [result.model]
+    assert record.result["losses"] == [1.5, 0.25]
+    sizes = [path.stat().st_size for path in store.root.glob("records/*/*.json")]
+    assert len(sizes) == 3
+    assert max(sizes) < 64 * 1024
+
+
+@pytest.mark.parametrize("message", ["", "\n", "\n \n"])
+def test_an_error_without_a_message_is_a_miss_with_its_class(chain, store, monkeypatch, message):
+    def refuse(_):
+        raise ValueError(message)
+
+    monkeypatch.setattr(records, "read", refuse)
+    assert records.look_up(store, "train", "a" * 64).reason.endswith(": ValueError")
+
+
 def test_refs_in_finds_nested_references(put):
     one, two, three = put("one"), put("two"), put("three")
     nested = {"a": [one, (two, {"b": three})], "c": one, "d": "not a reference"}
@@ -149,4 +182,4 @@ def test_an_unreadable_artifact_is_a_miss_with_its_code(chain, store, monkeypatc
 
     monkeypatch.setattr(disk, "perform", perform)
     found = chain.ENCODE.look_up(store, chain.ENCODE.key({"text": "a"}))
-    assert "E601" in found.reason
+    assert re.match("artifact embeddings:.* E601", found.reason)

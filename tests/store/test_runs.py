@@ -4,6 +4,7 @@ Run: pytest tests/store/test_runs.py
 """
 
 import contextlib
+import json
 import signal
 import time
 from contextlib import suppress
@@ -40,6 +41,14 @@ def test_a_run_lists_its_stages_hits_and_artifacts(chain, store):
     assert [used.hit for used in second.stages] == [True, True, False]
     assert result.model in second.refs
     assert (second.state, second.command[-1], second.config) == ("completed", "run", {"top_k": 1})
+
+
+def test_a_run_lists_each_artifact_once(chain, store):
+    edges = chain.put("edges", "of another run")
+    with runs.recording(store, "one", [], {}) as log:
+        model = chain.TRAIN.run(store, {"edges": edges, "rate": 0.1}).model
+        log.update(outputs=[model])
+    assert log.run.refs == [model, edges]
 
 
 def test_a_computed_stage_is_synced_at_once(chain, store, monkeypatch):
@@ -79,6 +88,8 @@ def test_a_recomputed_stage_with_other_outputs_is_listed_again(store):
     (run,) = runs.last_runs(store)
     assert run.refs == [first, again]
     assert log.used == run.stages
+    grow_old(store)
+    assert collect(store, [], keep_runs=1).counts["objects"] == 0
 
 
 def test_the_state_of_a_failed_and_of_a_killed_run(store, python, monkeypatch):
@@ -160,6 +171,19 @@ def test_a_reader_during_a_write_misses_no_stage(chain, store, monkeypatch):
 
         monkeypatch.setattr(disk, "read", read_then_write)
         assert len(runs.read_run(store, "now").stages) == 3
+
+
+def test_a_run_of_the_first_release_is_read(store):
+    """Fields that were added later have defaults."""
+    ref = {"kind": "thing", "digest": "0" * 64, "size": 1}
+    stage = {"stage": "encode", "key": "k", "hit": False, "seconds": 1.0}
+    times = {"started": 1.0, "finished": 2.0}
+    old = {"id": "old", "command": ["python"], "config": {}, "state": "completed", **times}
+    old |= {"stages": [stage | {"inputs": [], "outputs": [ref]}], "outputs": []}
+    (store.root / "runs").mkdir(parents=True)
+    (store.root / "runs" / "old.json").write_text(json.dumps(old))
+    (run,) = runs.last_runs(store)
+    assert (run.began, [ref.kind for ref in run.refs]) == (1.0, ["thing"])
 
 
 def test_a_run_file_of_an_unknown_form_is_no_run(store):

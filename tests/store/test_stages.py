@@ -126,6 +126,32 @@ def test_name_version_and_modules_enter_the_key():
     assert stages.flat({"a": {"b": {}, "c": 1}, "d": []}) == {"a.b": {}, "a.c": 1, "d": []}
 
 
+def test_the_parts_of_a_key_are_readable(chain):
+    embeddings = chain.put("embeddings", "a")
+    parts = chain.GRAPH.key({"embeddings": embeddings, "config": chain.Pruning(top_k=2)}).parts
+    assert parts["stage"] == "graph"
+    assert parts["version"] == "1"
+    assert parts["arguments.config.top_k"] == 2
+    assert parts["arguments.embeddings"] == f"embeddings:{embeddings.digest}"
+    assert {"libraries.torch", "libraries.transformers", "libraries.tokenizers"} < set(parts)
+
+
+def test_a_named_library_enters_the_key_of_its_stage_only(monkeypatch: pytest.MonkeyPatch):
+    plain, naming = Stage("one", 1, name_only), Stage("one", 1, name_only, libraries=("gensim",))
+    before = [stage.key({"value": 1}) for stage in (plain, naming)]
+    now = stages.library_versions
+    monkeypatch.setattr(
+        stages,
+        "library_versions",
+        lambda names: now(names) | ({"gensim": "9.9"} if "gensim" in names else {}),
+    )
+    after = [stage.key({"value": 1}) for stage in (plain, naming)]
+    assert after[0] == before[0]
+    assert after[1].digest != before[1].digest
+    assert after[1].parts == before[1].parts | {"libraries.gensim": "9.9"}
+    assert set(before[0].parts) < set(before[1].parts)
+
+
 class Colour(Enum):
     RED = "red"
 
@@ -161,18 +187,18 @@ def test_the_order_of_a_mapping_does_not_matter(value):
     "value", [Path("a"), object(), b"x", math.nan, math.inf, {1: "a"}, [Path("a")], {"a": print}]
 )
 def test_a_value_without_a_stable_text_is_refused(value):
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match=r"\bone\.arguments\.value"):
         Stage("one", 1, name_only).key({"value": value})
 
 
 def test_an_unknown_argument_tag_or_missing_annotation_is_refused(chain):
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="'text'"):
         chain.ENCODE.key({})
-    with pytest.raises(UsageError):
+    with pytest.raises(UsageError, match=r"'one' .*\['colour'\]"):
         Stage("one", 1, name_only, numeric=("colour",))
-    with pytest.raises(UsageError):
+    with pytest.raises(UsageError, match=r"'one' .*\['nothing'\]"):
         Stage("one", 1, name_only, ignore=("nothing",))
-    with pytest.raises(UsageError):
+    with pytest.raises(UsageError, match=r"'one' .* annotation"):
         Stage("one", 1, no_annotation)
 
 
@@ -201,7 +227,9 @@ def test_nothing_is_computed_on_another_device_than_the_keys(store, monkeypatch)
     for filed, found in (("cuda", "cpu"), ("cpu", "cuda")):
         monkeypatch.setattr(stages, "default_device", lambda filed=filed: filed)
         monkeypatch.setattr(torch.cuda, "is_available", lambda found=found: found == "cuda")
-        with pytest.raises(OtherDeviceError):
+        with pytest.raises(
+            OtherDeviceError, match=rf"E604 .*{filed}, .* {found}\. .*CUDA_VISIBLE_DEVICES="
+        ):
             stage.run(store, {"value": 1})
 
 
@@ -232,9 +260,9 @@ def returns_too_much() -> list[int]:
 
 def test_a_result_that_is_too_large_or_not_json_is_refused(store):
     for function in (returns_nan, returns_a_nan_score):
-        with pytest.raises(UsageError):
+        with pytest.raises(UsageError, match=r"JSON.*'one'"):
             Stage("one", 1, function).run(store, {})
-    with pytest.raises(UsageError):
+    with pytest.raises(UsageError, match=r"65536 bytes.*'two'"):
         Stage("two", 1, returns_too_much).run(store, {})
     assert list(store.root.glob("records/*/*")) == []
 

@@ -110,6 +110,11 @@ def test_deleted_corrupt_and_unusable_artifacts_differ(chain, store):
     assert "record unusable" in graph_status(store, chain)
 
 
+def test_a_miss_and_its_followers_would_run():
+    would_run = [Status("one", name).would_run for name in ("MISS", "AFTER", "HIT", "SAME")]
+    assert would_run == [True, True, False, False]
+
+
 def test_at_most_three_differences_are_listed():
     old, new = {f"p{index}": 0 for index in range(6)}, {f"p{index}": 1 for index in range(6)}
     assert len(differences(old, new)) == 6
