@@ -25,20 +25,34 @@ def test_a_dry_run_names_the_changed_setting_and_its_stage(corpus_file: Path, tm
     tree = tiny_run(corpus_file, **ROUND).model_dump(mode="json")
     edited = tmp_path / corpus_file.name
     edited.write_text(corpus_file.read_text("utf-8").replace("a", "b", 1), encoding="utf-8")
-    for path, value, part, stage in (
-        ("training.steps", 11, "round 1", "train_encoder"),
-        ("initialiser.steps", 9, "after conpono", "train_encoder"),
-        ("annotation.top_k", 2, "round 1", "prune_graph"),
-        ("annotation.graph_degree", 9, "round 1", "build_graph"),
-        ("annotation.max_partners", 3, "round 1", "export_pairs"),
-        ("validation.gate_share", 0.2, "", "draw_validation_pool"),
-        ("encoder.dim", 8, "", "start_encoder"),
-        ("corpus.max_sentences", 3, "", "read_corpus"),
-        ("corpus.source", str(edited), "", "read_corpus"),
+    degree = "annotation.graph_degree or annotation.top_k 8 -> 9"
+    for path, value, part, stage, why in (
+        ("training.steps", 11, "round 1", "train_encoder", "training.steps 10 -> 11"),
+        ("initialiser.steps", 9, "after conpono", "train_encoder", "initialiser.steps 12 -> 9"),
+        ("annotation.top_k", 2, "round 1", "prune_graph", "annotation.top_k 1 -> 2"),
+        ("annotation.graph_degree", 9, "round 1", "build_graph", degree),
+        (
+            "annotation.max_partners",
+            3,
+            "round 1",
+            "export_pairs",
+            "annotation.max_partners None -> 3",
+        ),
+        (
+            "validation.gate_share",
+            0.2,
+            "",
+            "draw_validation_pool",
+            "validation.gate_share 0.3 -> 0.2",
+        ),
+        ("encoder.dim", 8, "", "start_encoder", "encoder.dim 16 -> 8"),
+        ("corpus.max_sentences", 3, "", "read_corpus", "corpus.max_sentences None -> 3"),
+        ("corpus.source", str(edited), "", "read_corpus", None),
     ):
         plan = plan_of(checked(merged(tree, nested({path: value}))))
         first = next(status for status in plan.statuses if status.verdict == "MISS")
         assert (first.part, first.stage, path in first.why) == (part, stage, True)
+        assert why in (None, first.why)
 
 
 def test_a_value_that_the_run_chose_is_not_named_as_a_setting(tmp_path: Path):
@@ -61,7 +75,16 @@ def test_fine_tuning_is_named_by_its_own_table(tmp_path: Path, kind: type, table
 @pytest.mark.parametrize(
     ("why", "stage", "setting"),
     [
-        ("libraries.torch 2.12 -> 2.13", "validate_encoder", "torch 2.12 -> 2.13"),
+        (
+            "code changed, libraries.torch 2.12 -> 2.13, numeric.threads 1 -> 2, version 1 -> 2",
+            "validate_encoder",
+            "code changed, torch 2.12 -> 2.13, threads 1 -> 2, version 1 -> 2",
+        ),
+        (
+            "arguments.taught.base static -> minilm, arguments.taught.method ict -> cpc",
+            "publish_encoder",
+            "encoder.name static -> minilm, training.method.name ict -> cpc",
+        ),
         (STEPS, "train_encoder", "training.steps 1 -> 2"),
         ("arguments.config.source a -> b", "read_labels", "the bytes of labels.source a -> b"),
         ("arguments.seed 1 -> 2", "random_scores", "encoder.seed 1 -> 2"),

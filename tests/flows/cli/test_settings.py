@@ -1,5 +1,6 @@
 """Four layers of settings become one configuration, or an error with the setting's path."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -158,7 +159,7 @@ def test_an_error_has_the_path_the_value_and_the_closest_name(override: str, val
 
 
 def test_a_batch_of_one_has_a_code_of_its_own():
-    with pytest.raises(NoNegativesError):
+    with pytest.raises(NoNegativesError, match=r"E301 training\.batch_size: .*found 1$"):
         made("training.batch_size=1")
 
 
@@ -167,23 +168,42 @@ def test_every_invalid_setting_has_a_line():
     assert [line.split()[0].rstrip(":") for line in lines] == ["training.steps", "rounds.patience"]
 
 
+KMEANS = {"annotation.clustering": "kmeans"}
+CLUSTER_BATCHES = {"training.method.batches": "cluster"}
+
+
 @pytest.mark.parametrize(
-    "arguments",
+    ("arguments", "values"),
     [
-        {"training.method": "fine_tune", "labels.count": 0},
-        {"annotation.clustering": "kmeans", "annotation.top_k": 2},
-        {"annotation.clustering": "kmeans", "annotation.mutual": True},
-        {"annotation.clustering": "kmeans", "annotation.min_distance": 2},
-        {"annotation.positives": "edge", "annotation.max_partners": 2},
-        {"annotation.positives": "related", "annotation.clustering": "kmeans"},
-        {"annotation.positives": "related", "annotation.keep_embeddings": False},
-        {"training.method.batches": "cluster", "annotation.positives": "related"},
-        {"training.method.batches": "cluster", "annotation.max_partners": 3},
-        {"training.method.batches": "cluster", "annotation.min_distance": 2},
+        ({"training.method": "fine_tune", "labels.count": 0}, r"labels\.count is 0\b.*at least 2"),
+        (KMEANS | {"annotation.top_k": 2}, "annotation: .*top_k = 2 "),
+        (KMEANS | {"annotation.mutual": True}, "annotation: .*mutual = True "),
+        (KMEANS | {"annotation.min_distance": 2}, "annotation: .*min_distance = 2 "),
+        *(
+            ({"annotation.positives": positives, **wrong}, f"'{positives}'.*{names}")
+            for positives in ("edge", "related")
+            for wrong, names in (
+                (KMEANS, "clustering = 'partition'"),
+                ({"annotation.max_partners": 2}, "max_partners"),
+                (CLUSTER_BATCHES, "batches to 'pair'"),
+            )
+        ),
+        (
+            {"annotation.positives": "related", "annotation.keep_embeddings": False},
+            "annotation: .*keep_embeddings is false",
+        ),
+        (
+            CLUSTER_BATCHES | {"annotation.max_partners": 3},
+            "max_partners is 3: .*max_per_cluster.*batches to 'pair'",
+        ),
+        (
+            CLUSTER_BATCHES | {"annotation.min_distance": 2},
+            "min_distance is 2: .*batches to 'pair'",
+        ),
     ],
 )
-def test_settings_that_exclude_each_other_are_refused(arguments: dict[str, object]):
-    refused(**arguments)
+def test_settings_that_exclude_each_other_are_refused(arguments: dict[str, object], values: str):
+    assert re.search(f"^E001 .*{values}|^E001 {values}", refused(**arguments))
     for path in arguments:
         if path not in ("training.method", "labels.count"):
             made(**{path: arguments[path]})
@@ -191,7 +211,7 @@ def test_settings_that_exclude_each_other_are_refused(arguments: dict[str, objec
 
 @pytest.mark.parametrize("options", [{}, {"corpus.text_column": "body"}])
 def test_a_run_needs_a_source(options: dict[str, str]):
-    with pytest.raises(UsageError):
+    with pytest.raises(UsageError, match=r"python -m flows run documents\.jsonl"):
         settings(None, options, [])
 
 
@@ -202,23 +222,30 @@ def test_a_run_needs_a_source(options: dict[str, str]):
 def test_a_broken_file_is_a_usage_error(tmp_path: Path, name: str, content: str):
     file = tmp_path / name
     file.write_bytes(content.encode("latin-1"))
-    with pytest.raises(UsageError):
+    with pytest.raises(UsageError, match=f"E001 .*{file}: "):
         settings(file, {}, [])
 
 
 @pytest.mark.parametrize(
-    ("content", "options", "path"),
+    ("content", "options", "path", "value"),
     [
-        ("[encoder]\nname = 3", {}, "encoder.name"),
-        ("[initialiser]", {"training.method.name": "simcse"}, "initialiser"),
-        ("[training]\nmethod = ['a']", {}, "training.method"),
-        ("[training]\nmethod = ['a']", {"preset": "auto"}, "training.method"),
+        ("[encoder]\nname = 3", {}, "encoder.name (--encoder)", "found 3"),
+        ("[initialiser]", {"training.method.name": "simcse"}, "initialiser", "--initialiser NAME"),
+        ("[training]\nmethod = ['a']", {}, "training.method (--method)", "\"['a']\""),
+        (
+            "[training]\nmethod = ['a']",
+            {"preset": "auto"},
+            "training.method (--method)",
+            "\"['a']\"",
+        ),
     ],
 )
 def test_a_value_of_another_type_is_refused_with_its_path(
-    tmp_path: Path, content: str, options: dict[str, object], path: str
+    tmp_path: Path, content: str, options: dict[str, object], path: str, value: str
 ):
-    assert refused(file=written(tmp_path, content), **options).startswith(f"E001 {path}")
+    message = refused(file=written(tmp_path, content), **options)
+    assert message.startswith(f"E001 {path}: ")
+    assert value in message
 
 
 def test_paths_of_a_run_are_absolute(tmp_path: Path, monkeypatch):
@@ -246,7 +273,9 @@ def test_bfloat16_is_warned_of_where_it_is_emulated(monkeypatch):
     run = made("annotation.dtype=bfloat16", "training.dtype=bfloat16")
     monkeypatch.setattr(presets, "FAST", "float32")
     parts = ("annotation", "training")
-    assert [line.split(".")[0] for line in slow_dtype_warnings(run)] == [*parts]
+    for part, line in zip(parts, slow_dtype_warnings(run), strict=True):
+        assert line.startswith(f"{part}.dtype is bfloat16")
+        assert line.endswith(f"set {part}.dtype=float32.")
     assert slow_dtype_warnings(made(*(f"{part}.dtype=float32" for part in parts))) == []
     monkeypatch.setattr(presets, "FAST", "bfloat16")
     assert slow_dtype_warnings(run) == []
@@ -262,8 +291,10 @@ def test_transformers_compute_in_the_fast_precision_of_the_machine():
 def test_a_rate_of_a_table_is_warned_of_where_a_transformer_learns(tmp_path: Path):
     file = written(tmp_path, made().model_dump_json(), "config.json")
     warnings = high_learning_rate_warnings(settings(file, {"encoder.name": "minilm"}, []))
-    parts = ("initialiser", "training")
-    assert [line.split()[0] for line in warnings] == [f"{part}.learning_rate" for part in parts]
+    rates = {"initialiser": 0.005, "training": 0.002}
+    for (part, rate), line in zip(rates.items(), warnings, strict=True):
+        assert line.startswith(f"{part}.learning_rate is {rate}")
+        assert line.endswith(f"set {part}.learning_rate=5e-05.")
     assert high_learning_rate_warnings(settings(file, {}, [])) == []
     assert low_learning_rate_warnings(made("encoder.name=minilm")) == []
     assert high_learning_rate_warnings(made("encoder.name=transformer")) == []
@@ -374,13 +405,14 @@ def test_settings_of_an_unnamed_method_are_those_of_self_annotation():
     ("method", "known"), [("simcse", "paper, mlm, bert_large"), ("infocse_idc", "paper")]
 )
 def test_an_unknown_preset_is_answered_with_the_known_ones(method: str, known: str):
-    assert known in refused(**by_path({"method": method, "preset": "nature"}))
+    message = refused(**by_path({"method": method, "preset": "nature"}))
+    assert re.search(rf"^E001 preset: {method} .*'nature'.*: {known}", message)
 
 
 @pytest.mark.parametrize("path", ["training.steps", "training.evaluate_every"])
 def test_fine_tuning_refuses_settings_that_its_epochs_replace(path: str):
     assert path in refused(f"{path}=3", **{"training.method": "fine_tune"})
-    assert refused("fine_tuning.steps=3", **{"cycles.max_cycles": 1})
+    assert "fine_tuning.steps" in refused("fine_tuning.steps=3", **{"cycles.max_cycles": 1})
 
 
 def test_few_shot_curves_use_the_shipped_corpus_if_the_data_folder_lacks_it(
@@ -394,7 +426,7 @@ def test_few_shot_curves_use_the_shipped_corpus_if_the_data_folder_lacks_it(
 
 def test_tasks_beside_a_beir_folder_need_a_data_folder(tmp_path: Path):
     asked = BenchmarkSettings(models=("minilm",), beir=(str(tmp_path / "mine"),), tasks=("sts",))
-    with pytest.raises(UsageError):
+    with pytest.raises(UsageError, match=r"E001 .*--data .*\$SENTEMB_DATA"):
         asked.places()
     named = asked.model_copy(update={"tasks": ("mine",), "split": "test"})
     assert [task.name for task, _ in named.places()] == ["mine"]
