@@ -275,7 +275,7 @@ def test_bfloat16_is_warned_of_where_it_is_emulated(monkeypatch):
     parts = ("annotation", "training")
     for part, line in zip(parts, slow_dtype_warnings(run), strict=True):
         assert line.startswith(f"{part}.dtype is bfloat16")
-        assert line.endswith(f"set {part}.dtype=float32.")
+        assert line.endswith(f" {part}.dtype=float32.")
     assert slow_dtype_warnings(made(*(f"{part}.dtype=float32" for part in parts))) == []
     monkeypatch.setattr(presets, "FAST", "bfloat16")
     assert slow_dtype_warnings(run) == []
@@ -294,7 +294,7 @@ def test_a_rate_of_a_table_is_warned_of_where_a_transformer_learns(tmp_path: Pat
     rates = {"initialiser": 0.005, "training": 0.002}
     for (part, rate), line in zip(rates.items(), warnings, strict=True):
         assert line.startswith(f"{part}.learning_rate is {rate}")
-        assert line.endswith(f"set {part}.learning_rate=5e-05.")
+        assert line.endswith(f" {part}.learning_rate=5e-05.")
     assert high_learning_rate_warnings(settings(file, {}, [])) == []
     assert low_learning_rate_warnings(made("encoder.name=minilm")) == []
     assert high_learning_rate_warnings(made("encoder.name=transformer")) == []
