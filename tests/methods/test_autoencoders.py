@@ -29,16 +29,16 @@ SIZES = {"vocab_size": 100, "hidden_size": 16, "num_hidden_layers": 2, "num_atte
 
 
 @pytest.mark.parametrize(
-    ("backbone", "layers", "said"),
+    ("backbone", "layers", "values"),
     [
         (lambda: MPNetModel(MPNetConfig(**SIZES)), None, "tied"),
         (lambda: ElectraModel(ElectraConfig(**SIZES, embedding_size=8)), 2, "8 and 16"),
     ],
     ids=["layers that do not come apart", "a table of another width"],
 )
-def test_a_transformer_that_cannot_lend_its_parts_is_refused(encoder, backbone, layers, said):
+def test_a_transformer_that_cannot_lend_its_parts_is_refused(encoder, backbone, layers, values):
     encoder.backbone = backbone()
-    with pytest.raises(RecipeError, match=said):
+    with pytest.raises(RecipeError, match=values):
         CausalDecoder(encoder, layers)
 
 
@@ -59,7 +59,7 @@ def test_a_token_has_no_effect_on_what_precedes_it(encoder, decoder, changed):
     assert before[:, changed:].ne(after[:, changed:]).any(-1).all()
 
 
-def test_another_vector_tells_another_sentence(encoder, decoder):
+def test_another_vector_gives_another_sentence(encoder, decoder):
     vectors = torch.randn(2, 16)
     states = decoder(encoder, vectors, IDS)
     moved = decoder(encoder, vectors + torch.tensor([[1.0], [0.0]]) * torch.randn(16), IDS)
@@ -74,8 +74,8 @@ def test_with_one_slot_the_question_to_memory_does_not_matter(encoder, decoder):
     ).backward()
     found = samples.gradients(decoder.memory)
     asked = [size for name, size in found.items() if "query" in name or "key" in name]
-    told = [size for name, size in found.items() if "value" in name]
-    assert max(asked) < 1e-6 < 1e-3 < min(told)
+    given = [size for name, size in found.items() if "value" in name]
+    assert max(asked) < 1e-6 < 1e-3 < min(given)
 
 
 def test_the_first_token_is_given_whether_it_is_a_target_or_not(encoder):
@@ -145,8 +145,8 @@ def test_deletion_at_rate_0_is_plain_reconstruction():
     view = seen(deleted(first, 0.0, special_tokens=True), corpus)
     plain = seen(reconstructed(first), corpus)
     assert listed(view.tokens) == listed(plain.tokens) == listed(corpus.sentences)
-    told = [[IGNORED, *row[1:]] for row in listed(corpus.sentences)]
-    assert listed(view.targets) == listed(plain.targets) == told
+    targets = [[IGNORED, *row[1:]] for row in listed(corpus.sentences)]
+    assert listed(view.targets) == listed(plain.targets) == targets
 
 
 def test_the_pieces_of_a_word_go_or_stay_together():
@@ -155,3 +155,25 @@ def test_the_pieces_of_a_word_go_or_stay_together():
     text = framed([[4, 5, 6, 7]] * 200)
     view = seen(deleted(text, 0.5, special_tokens=True, begins_word=begins_word))
     assert {tuple(row[1:-1]) for row in listed(view.tokens)} == {(4, 5, 6), (7,), (4, 5, 6, 7)}
+
+
+def test_a_tied_decoder_adds_only_cross_attention_and_head(encoder):
+    names = {name.split(".")[0] for name in CausalDecoder(encoder, None).state_dict()}
+    assert names == {"memory", "language"}
+
+
+def test_the_loss_of_damaged_sentences_is_the_sum_of_their_losses(encoder):
+    who = samples.learner(encoder, decoder=CausalDecoder(encoder))
+    damaged = [[2, 7, 3], [2, 3]]
+    rows = samples.masked_rows(encoder, damaged, damaged, samples.SENTENCES[:2])
+    loss = sample_losses.rewritten()(who, rows)
+    parts = [
+        sample_losses.rewritten()(who, samples.masked_rows(encoder, [short], [short], [whole]))
+        for short, whole in zip(damaged, samples.SENTENCES, strict=False)
+    ]
+    torch.testing.assert_close(loss, sum(parts))
+
+
+def test_deletion_takes_six_words_in_ten():
+    view = seen(deleted(framed([range(4, 74)] * 300), 0.6, special_tokens=True))
+    assert np.mean([len(row) - 2 for row in view.tokens]) == pytest.approx(0.4 * 70, abs=0.5)

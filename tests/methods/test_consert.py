@@ -1,8 +1,5 @@
 """ConSERT's augmentations: what they cut, and that nothing else changes."""
 
-from dataclasses import dataclass
-from typing import Any
-
 import pytest
 import torch
 from hypothesis import given, settings
@@ -21,7 +18,7 @@ from sentemb_core.methods.consert import (
 from sentemb_core.methods.parts.info_nce import info_nce
 from tests import tiny
 from tests.methods.recipes import made
-from tests.methods.samples import learner, random_rows, read
+from tests.methods.samples import Recorded, learner, random_rows, read
 
 lengths = st.lists(st.integers(1, 9), min_size=1, max_size=5)
 rates = st.floats(0, 0.99)
@@ -194,17 +191,6 @@ def test_a_row_that_the_loss_does_not_depend_on_stays_as_it_is():
     assert (found.pooled[0] - subject.encoder(ids, mask)[0]).norm() > 1e-3
 
 
-@dataclass(frozen=True)
-class Recorded:
-    """Stands for a forward pass, or for an edit in it, and holds its arguments."""
-
-    name: str
-    arguments: tuple[Any, ...]
-
-    def __call__(self, *_: Any) -> Any:
-        raise AssertionError
-
-
 @pytest.mark.parametrize(
     ("names", "reader"),
     [
@@ -234,3 +220,25 @@ def test_consert_perturbs_each_view_as_asked(names, reader, monkeypatch):
         method, _ = made("consert", first=one, second=other, **how)
         wanted = (reader if one == names else plain, reader if other == names else plain)
         assert (method.forward_passes["anchor"], method.forward_passes["positive"]) == wanted
+
+
+def test_without_perturbation_and_dropout_both_views_are_equal():
+    ids, mask = random_rows(5, 7, 3)
+    plain = learner().encoder(ids, mask)
+    for reader in (perturbed(), perturbed(token_cutoff(0.0), feature_cutoff(0.0))):
+        assert torch.equal(read(reader, learner(), ids, mask).pooled, plain)
+
+
+def test_gradients_flow_through_what_is_left():
+    subject = learner()
+    ids, mask = random_rows(8, 6)
+    read(perturbed(feature_cutoff(0.2)), subject, ids, mask).pooled.sum().backward()
+    grad = subject.encoder.backbone.embeddings.word_embeddings.weight.grad
+    assert grad[ids[0, 0]].abs().sum() > 0
+
+
+def test_reading_leaves_no_gradient_in_the_encoder():
+    subject = learner()
+    ids, mask = random_rows(6, 9)
+    moved(subject, ids, mask, 0.3)
+    assert all(weight.grad is None for weight in subject.encoder.parameters())

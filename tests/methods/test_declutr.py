@@ -14,6 +14,7 @@ from sentemb_core.methods.declutr import (
     positives_of,
 )
 from tests import tiny
+from tests.examples import at_least
 from tests.methods.drawing import every_document, listed
 
 PAPER = SpanSampling(anchors=2, positives=2, shortest=32, longest=512)
@@ -32,6 +33,7 @@ def samplings(draw):
 
 
 @given(samplings(), st.integers(0, 30), st.integers(0, 999))
+@at_least(150)
 def test_spans_lie_in_the_document_and_positives_near_their_anchor(sampling, spare, seed):
     tokens, rng = sampling.least_tokens + spare, np.random.default_rng(seed)
     anchors = anchors_of(tokens, sampling, rng)
@@ -164,7 +166,7 @@ def test_equal_spans_have_equal_texts_and_others_do_not():
 
 
 def test_lengths_that_contradict_are_refused():
-    with pytest.raises(RecipeError, match=r"shortest 40, longest 32"):
+    with pytest.raises(RecipeError, match=r"shortest 40, longest 32\b"):
         SpanSampling(anchors=2, positives=2, shortest=40, longest=32)
     for anchors, positives in ((0, 2), (2, 0)):
         with pytest.raises(RecipeError, match=f"anchors {anchors}, positives {positives}"):

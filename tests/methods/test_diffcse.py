@@ -1,6 +1,9 @@
 """Replaced token detection: generators, discriminators, and the loss on the batch's side."""
 
+from math import log
+
 import numpy as np
+import pytest
 import torch
 from torch import nn
 
@@ -107,3 +110,30 @@ def test_on_the_side_of_the_batch_the_loss_is_the_mean_over_real_tokens(encoder)
                 logits = slow.linear(judge.classifier, state)
                 total = total + logits.exp().sum().log() - logits[int(new != old)]
     torch.testing.assert_close(loss, total / (15 + 10), rtol=1e-5, atol=1e-5)
+
+
+def test_without_logits_every_real_token_costs_log_2(encoder):
+    judge, rows = Discriminator(encoder, replaced), samples.masked_rows(encoder)
+    nn.init.zeros_(judge.classifier.weight)
+    loss = judge.loss(rows.reading.pooled, rows.ids, rows.mask, rows.inputs)
+    assert (loss / rows.mask.sum()).item() == pytest.approx(log(2))
+
+
+def test_on_raw_vectors_both_forms_agree(encoder):
+    who = samples.learner(encoder, discriminator=Discriminator(encoder, generator(encoder)))
+    rows = samples.masked_rows(encoder)
+    batch = Batch({"one": view()}, pairs=3)
+    loss, _ = edit_detection("one")({"one": rows.reading.pooled}, batch, who)
+    judge = who.networks["discriminator"]
+    single = judge.loss(rows.reading.pooled, rows.ids, rows.mask, rows.inputs) / rows.mask.sum()
+    torch.testing.assert_close(loss, single)
+
+
+def test_the_order_of_the_batch_does_not_matter(encoder):
+    who = samples.learner(encoder, discriminator=Discriminator(encoder, replaced))
+    vectors = samples.masked_rows(encoder).reading.pooled
+    order = [2, 0, 1]
+    shuffled = view([samples.SENTENCES[k] for k in order], [samples.MASKED[k] for k in order])
+    plain, _ = edit_detection("one")({"one": vectors}, Batch({"one": view()}, 3), who)
+    other, _ = edit_detection("one")({"one": vectors[order]}, Batch({"one": shuffled}, 3), who)
+    torch.testing.assert_close(plain, other)

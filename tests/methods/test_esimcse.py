@@ -98,3 +98,17 @@ def test_the_queue_holds_the_momentum_encoders_anchors_under_the_head():
     torch.testing.assert_close(who.networks["queue"].keys, keys)
     for own, old, new in zip(momentum.parameters(), before, who.encoder.parameters(), strict=True):
         torch.testing.assert_close(own, (old + new) / 2)
+
+
+@pytest.mark.parametrize("rule", ["code", "paper"])
+def test_repetition_at_rate_0_changes_nothing(rule):
+    rows = [list(range(4, 40))] * 3
+    view = seen(repeated(framed(rows), 0.0, special_tokens=True, rule=rule))
+    assert listed(view.tokens) == [[2, *row, 3] for row in rows]
+
+
+def test_nothing_in_the_queue_learns():
+    queue, vectors = Queue(4, 2), torch.randn(2, 2, requires_grad=True)
+    queue.push(vectors)
+    assert not queue.keys.requires_grad
+    assert not list(queue.parameters())

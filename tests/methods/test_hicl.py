@@ -21,6 +21,7 @@ from tests.methods.batches import (
     batch,
     drawn,
     learner,
+    seeds,
     slow_segments,
     tangled,
     view,
@@ -124,9 +125,10 @@ def segments_of(seed: int):
     return rows, drawn(rows, 5, seed=seed)
 
 
+@seeds
 @pytest.mark.parametrize("siblings", ["ignored", "negative", "positive"])
-def test_the_local_term_equals_a_slow_loop(siblings):
-    rows, vectors = segments_of(0)
+def test_the_local_term_equals_a_slow_loop(seed, siblings):
+    rows, vectors = segments_of(seed)
     left, right = rows.views["anchor"], rows.views["positive"]
     for negatives, averaged in product(("second", "first"), (False, True)):
 
@@ -172,6 +174,8 @@ def values_of_hicl(**settings) -> dict[str, tuple[float, float]]:
 
 def test_hicl_has_its_golden_values():
     found = values_of_hicl(alpha=0.05)
+    total = sum(weight * value for weight, value in found.values())
+    assert total == pytest.approx(GOLDEN["hicl_total"], abs=1e-9)
     assert found.pop("local") == pytest.approx((0.05, GOLDEN["hicl_local"]), abs=1e-9)
     assert list(found.values()) == [pytest.approx((0.95, GOLDEN["hicl_global"]), abs=1e-9)]
     _, harder = values_of_hicl(siblings="negative")["local"]
@@ -184,9 +188,10 @@ def test_hicl_v2_has_its_golden_entailment():
     assert found["entailment"] == pytest.approx((0.1, GOLDEN["hicl_entail"]), abs=1e-9)
 
 
+@seeds
 @pytest.mark.parametrize("siblings", ["ignored", "negative", "positive"])
-def test_with_one_segment_a_text_the_local_term_is_plain_info_nce(siblings):
-    rows = tangled(0)
+def test_with_one_segment_a_text_the_local_term_is_plain_info_nce(seed, siblings):
+    rows = tangled(seed)
     vectors = drawn(rows, 5)
     how = ("anchor", "positive", 0.05, "cosine")
     plain, _ = contrast(*how)(vectors, rows, learner())

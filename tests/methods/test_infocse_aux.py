@@ -1,5 +1,7 @@
 """Condenser heads, auxiliary networks, and where their gradients may go."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -7,6 +9,7 @@ from sentemb_core.errors import RecipeError
 from sentemb_core.methods.diffcse import Generator
 from sentemb_core.methods.infocse_aux import AuxiliaryNetwork
 from sentemb_core.methods.parts import masked_language as sample_losses
+from sentemb_core.methods.parts.copies import FrozenCopy
 from sentemb_core.methods.parts.masked_language import MaskFiller
 from sentemb_core.methods.parts.transformer_layers import embedded, token_table
 from tests.methods import samples
@@ -103,11 +106,11 @@ def test_a_random_head_stays_random_where_a_trained_one_lies(encoder):
 
 @pytest.mark.parametrize("network", [AuxiliaryNetwork, Generator])
 def test_a_head_of_another_shape_is_refused(encoder, network):
-    with pytest.raises(RecipeError):
+    with pytest.raises(RecipeError, match="head_layers"):
         network(encoder, {"dense.weight": torch.zeros(3, 3)})
     narrower = MaskFiller(encoder).state_dict()
     narrower["language.bias"] = narrower["language.bias"][:-1]
-    with pytest.raises(RecipeError):
+    with pytest.raises(RecipeError, match="head_layers"):
         network(encoder, narrower)
 
 
@@ -122,3 +125,57 @@ def test_the_lower_layers_of_a_frozen_generator_are_not_held_twice(encoder):
 def test_bare_embeddings_are_those_that_the_encoder_reads(encoder):
     rows = samples.masked_rows(encoder)
     torch.testing.assert_close(embedded(encoder, rows.ids), rows.reading.layers[0])
+
+
+class Embeddings(FrozenCopy):
+    """A copy of which no layer is read."""
+
+    def read(self, *rows, **how):
+        reading = super().read(*rows, **how)
+        return replace(reading, layers=reading.layers[:1])
+
+
+def test_the_mlm_autoencoder_is_the_auxiliary_network_over_no_layers(encoder):
+    network = auxiliary(encoder)
+    network.lower = Embeddings(encoder)
+    who = samples.learner(encoder, auxiliary=network, decoder=network.filler)
+    found = []
+    for loss in (sample_losses.aggregated(), sample_losses.filled_in()):
+        rows = samples.masked_rows(encoder)
+        value = loss(who, rows)
+        learning = [rows.reading.pooled, *network.filler.parameters()]
+        found.append((value, *torch.autograd.grad(value, learning)))
+    assert found[0][0] > 1
+    torch.testing.assert_close(*found, rtol=0, atol=0)
+
+
+def test_the_condenser_teaches_early_layers_and_late_ones(encoder):
+    who = samples.learner(encoder, condenser=MaskFiller(encoder))
+    rows = samples.masked_rows(encoder, ids=samples.MASKED, targets=samples.SENTENCES)
+    sample_losses.condensed(1)(who, rows).backward()
+    found = samples.gradients(encoder)
+    for layer in (0, 1):
+        assert found[f"backbone.encoder.layer.{layer}.output.dense.weight"] > 0
+
+
+def test_the_late_loss_shares_the_head_of_the_condenser(encoder):
+    filler = MaskFiller(encoder)
+    who = samples.learner(encoder, condenser=filler)
+    rows = samples.masked_rows(encoder, ids=samples.MASKED)
+    sample_losses.masked_language("condenser.language")(who, rows).backward()
+    assert samples.learns(filler.language)
+    assert not samples.learns(filler.layers)
+
+
+def test_a_head_of_other_depth_is_refused(encoder):
+    with pytest.raises(RecipeError, match=r"layers\.1"):
+        AuxiliaryNetwork(encoder, MaskFiller(encoder, layers=1).state_dict())
+
+
+def test_an_auxiliary_network_has_as_many_layers_in_its_head_as_asked(encoder):
+    assert [len(auxiliary(encoder, layers=count).filler.layers) for count in (1, 3)] == [1, 3]
+
+
+def test_lower_layers_deeper_than_the_encoder_are_refused(encoder):
+    with pytest.raises(RecipeError, match="skip_from 6 and 2 layers"):
+        auxiliary(encoder, skip_from=6)

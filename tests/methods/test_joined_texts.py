@@ -102,3 +102,10 @@ def test_a_text_of_several_sentences_is_joined_of_whole_ones(maker):
     cut = made(maker, replace(corpus, limit=3), draw)
     assert listed(cut.tokens) == listed(read.tokens)
     assert max(map(len, cut.tokens)) > 5
+
+
+def test_a_whole_text_keeps_one_special_token_at_either_end():
+    corpus = tiny.corpus([3, 1])
+    rows = listed(made(whole(512, special_tokens=True), corpus, every_document(corpus)).tokens)
+    assert [(row[0], row[-1]) for row in rows] == [(2, 3)] * 2
+    assert not any({2, 3} & set(row[1:-1]) for row in rows)

@@ -11,11 +11,13 @@ from transformers import DistilBertConfig, DistilBertModel, MPNetConfig, MPNetMo
 
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.encoder.pooling import mean_pool
+from sentemb_core.methods import mirror_bert
 from sentemb_core.methods.mirror_bert import drophead, mean_with_pads, span_masked, without_heads
 from sentemb_core.methods.parts.tokenizer_tools import spelt
 from tests import tiny
 from tests.methods.drawing import framed, listed, seen, texts_of
-from tests.methods.samples import learner, random_rows, read
+from tests.methods.recipes import made
+from tests.methods.samples import Recorded, learner, random_rows, read
 
 
 def test_silent_heads_are_zero_and_the_others_make_up_for_them():
@@ -149,3 +151,27 @@ def test_a_text_of_29_characters_is_not_masked_and_one_of_30_is(text):
     short, masked_one = listed(seen(maker).tokens)
     assert short == row
     assert 8 in masked_one
+
+
+def test_without_padding_it_is_the_mean():
+    subject = learner()
+    ids, _ = random_rows(18, 18)
+    found = read(mean_with_pads(), subject, ids, None).pooled
+    torch.testing.assert_close(found, subject.encoder(ids))
+
+
+def test_the_mean_goes_through_the_encoders_dense_layers():
+    encoder = tiny.bert(dropout=0.0)
+    encoder.layers = torch.nn.Sequential(torch.nn.Linear(16, 6))
+    assert read(mean_with_pads(), learner(encoder), *random_rows(6, 4)).pooled.shape == (2, 6)
+
+
+@pytest.mark.parametrize("pooling", ["encoder", "mean_with_pads"])
+def test_mirror_bert_silences_heads_in_both_views_in_place_of_dropout(pooling, monkeypatch):
+    monkeypatch.setattr(mirror_bert, "drophead", lambda rate: Recorded("drophead", (rate,)))
+    monkeypatch.setattr(mirror_bert, "mean_with_pads", lambda reader: Recorded("mean", (reader,)))
+    heads = Recorded("drophead", (0.3,))
+    method, _ = made("mirror_bert", drophead=0.3, pooling=pooling)
+    reader = {"encoder": heads, "mean_with_pads": Recorded("mean", (heads,))}[pooling]
+    assert method.forward_passes == {"anchor": reader, "positive": reader}
+    assert not method.dropout

@@ -1,5 +1,7 @@
 """Under which settings one method becomes another, or one of its parts disappears."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -7,22 +9,33 @@ import torch.nn.functional as F
 from safetensors.torch import load, save
 
 from sentemb_core.methods.parts.heads import batch_norm_mlp
+from sentemb_core.methods.parts.info_nce import all_pairs
 from sentemb_core.methods.parts.pairs import Annotation
+from sentemb_core.methods.parts.tokenizer_tools import ids_of, mask_id
+from sentemb_core.methods.parts.views import first
+from sentemb_core.methods.sncse import at_token, prompted
 from tests import tiny
 from tests.methods.recipes import (
     NEW_HEAD,
     PROMPT,
     SLICES,
+    SPANS,
+    Recipe,
     annotation,
+    config_of,
     corpus,
     made,
+    sampler_of,
 )
 from tests.methods.steps import (
+    REGROUPED,
     assert_alike,
     assert_same_step,
     batch_of,
+    norm,
     simcse_under,
     step_of,
+    without_dropout,
 )
 
 
@@ -76,16 +89,6 @@ def test_hicl_is_not_its_base_if_a_text_has_several_segments():
         for settings in (sliced, sliced | {"segment": 24})
     ]
     assert losses[0] != pytest.approx(losses[1], rel=1e-3)
-
-
-def test_plain_views_of_consert_differ_only_by_dropout():
-    for dropout in (False, True):
-        nothing = {"first": (), "second": (), "dropout": dropout}
-        method, learner = made("consert", **nothing)
-        learner.encoder.train(method.dropout)
-        vectors = step_of(method, learner, batch_of("consert", nothing))[2]
-        cosines = F.cosine_similarity(vectors["anchor"], vectors["positive"])
-        assert (cosines.min() > 1 - 1e-6) != dropout
 
 
 def test_esimcse_without_repetition_and_queue_is_simcse():
@@ -167,3 +170,137 @@ def test_infocse_idc_differs_from_conpono_only_in_its_pairs():
     assert_alike(made("infocse_idc"), made("conpono"), ours, dropout=True)
     clustered = batch_of("infocse_idc").views["positive"]
     assert not all(map(np.array_equal, clustered.tokens, theirs.views["positive"].tokens))
+
+
+def test_unperturbed_views_of_consert_are_equal():
+    nothing = {"first": (), "second": ()}
+    method, learner = made("consert", **nothing)
+    learner.encoder.train(method.dropout)
+    vectors = step_of(method, learner, batch_of("consert", nothing))[2]
+    cosine = F.cosine_similarity(vectors["anchor"], vectors["positive"])
+    torch.testing.assert_close(cosine, torch.ones(12), atol=1e-6, rtol=0)
+    perturbed, learner = made("consert")
+    vectors = step_of(perturbed, learner, batch_of("consert"))[2]
+    assert F.cosine_similarity(vectors["anchor"], vectors["positive"]).max() < 0.999
+
+
+@pytest.mark.parametrize("dropout", [False, True])
+def test_plain_views_of_consert_differ_only_by_dropout(dropout):
+    nothing = {"first": (), "second": (), "dropout": dropout}
+    method, learner = made("consert", **nothing)
+    learner.encoder.train(method.dropout)
+    vectors = step_of(method, learner, batch_of("consert", nothing))[2]
+    apart = F.cosine_similarity(vectors["anchor"], vectors["positive"]).min() < 0.999
+    assert apart == dropout
+
+
+@pytest.mark.parametrize(("name", "settings"), [("cpc", {}), ("conpono", {"window": 1})])
+def test_a_bilinear_map_of_identity_changes_nothing(name, settings):
+    plain, mapped = made(name, **settings), made(name, **settings, bilinear=True)
+    batch = batch_of(name, settings)
+    assert_alike(mapped, plain, batch, of="encoder.")
+    with torch.no_grad():
+        mapped[1].networks["bilinear"].weight.mul_(torch.arange(16) / 8)
+    assert step_of(*mapped, batch)[0] != pytest.approx(step_of(*plain, batch)[0], rel=1e-3)
+
+
+def test_ict_with_an_identity_projection_is_ict():
+    method, learner = made("ict", projection=8)
+    learner = replace(learner, head=torch.nn.Identity())
+    assert_alike((method, learner), made("ict"), batch_of("ict"), of="encoder.")
+
+
+def test_declutr_of_one_anchor_and_one_positive_is_nt_xent():
+    settings = {**SPANS, "positives": 1, "mlm": 0.0}
+    ours, batch = made("declutr", **settings), batch_of("declutr", settings)
+    without_dropout(ours[1])
+    loss, _, vectors = step_of(*ours, batch)
+    both = F.normalize(torch.cat([vectors["anchor"], vectors["positives"]]), dim=-1)
+    half = len(both) // 2
+    logits = (both @ both.T / 0.05).fill_diagonal_(-torch.inf)
+    expected = F.cross_entropy(logits, torch.arange(2 * half).roll(half))
+    assert loss == pytest.approx(expected.item(), abs=1e-5)
+
+
+def test_mirror_bert_without_spans_is_simcse_over_all_pairs():
+    method, learner = simcse_under(None)
+    term = all_pairs("anchor", "positive", 0.04, "cosine")
+    base = replace(method, terms={"contrast": (1.0, term)}), learner
+    ours, batch = made("mirror_bert", span=0), batch_of("mirror_bert", {"span": 0})
+    assert_alike(ours, base, batch, dropout=True)
+    without_dropout(ours[1])
+    vectors = step_of(*ours, batch)[2]
+    assert vectors["anchor"].equal(vectors["positive"])
+
+
+def gradients_of_aux(doubled, weight, *, cut=False):
+    """Name -> gradient of InfoCSE-aux at this lambda; `cut`: none of it through the vectors."""
+    method, learner, batch = doubled(Recipe("infocse_aux", NEW_HEAD | {"weight": weight}))
+    if cut:
+        terms = method.sample_terms.items()
+        unaware = {n: (w, replace(term, loss=detached(term.loss))) for n, (w, term) in terms}
+        method = replace(method, sample_terms=unaware)
+    return step_of(method, learner, batch)[1]
+
+
+def detached(loss):
+    """A loss of single rows that sends nothing back through the sentence vectors."""
+
+    def unaware(learner, rows):
+        reading = replace(rows.reading, pooled=rows.reading.pooled.detach())
+        return loss(learner, replace(rows, reading=reading))
+
+    return unaware
+
+
+def difference(one, other, of):
+    """Of two gradients as vectors, where names begin with `of`."""
+    assert one.keys() == other.keys()
+    return norm(one[name] - other[name] for name in one if name.startswith(of))
+
+
+def test_the_gradient_of_infocse_aux_is_linear_in_lambda(doubled):
+    nothing, part, whole = (gradients_of_aux(doubled, weight) for weight in (0.0, 0.25, 1.0))
+    between = {name: 0.75 * nothing[name] + 0.25 * whole[name] for name in whole}
+    for of in ("encoder.", "networks."):
+        assert difference(part, between, of) < REGROUPED < 1e-3 < difference(part, nothing, of)
+
+
+def test_infocse_aux_reaches_the_encoder_only_through_its_vectors(doubled):
+    nothing, whole = (gradients_of_aux(doubled, weight) for weight in (0.0, 1.0))
+    cut = gradients_of_aux(doubled, 1.0, cut=True)
+    assert difference(cut, nothing, "encoder.") < REGROUPED < difference(whole, nothing, "encoder.")
+    assert difference(cut, whole, "networks.") < REGROUPED < difference(cut, nothing, "networks.")
+
+
+def test_sncse_without_its_margin_is_simcse_inside_prompts():
+    method, learner = made("simcse")
+    encoder = learner.encoder
+    behind = [*ids_of(encoder, PROMPT["behind"]), mask_id(encoder), *ids_of(encoder, PROMPT["end"])]
+    at_mask = at_token(mask_id(encoder))
+    inside = {
+        view: prompted(first, ids_of(encoder, before), behind, 18, special_tokens=True)
+        for view, before in (("anchor", PROMPT["before"]), ("positive", PROMPT["before_positive"]))
+    }
+    prompts = method.joined(views=inside, forward_passes=dict.fromkeys(inside, at_mask))
+    config = config_of("simcse", {})
+    batch = sampler_of(config, prompts).batch(0)
+    ours = batch_of("sncse", PROMPT)
+    without_dropout(learner)
+    sncse, other = made("sncse", weight=0.0, **PROMPT)
+    without_dropout(other)
+    assert_same_step(step_of(sncse, other, ours), step_of(prompts, learner, batch))
+
+
+def test_infocse_aux_of_weight_0_under_the_papers_head_is_simcse():
+    settings = NEW_HEAD | {"head": "tanh", "weight": 0.0}
+    batch, base = batch_of("infocse_aux", settings), made("simcse")
+    assert_alike(made("infocse_aux", **settings), base, batch, of="encoder.")
+
+
+@pytest.mark.parametrize("name", ["clm_autoencoder", "mlm_autoencoder"])
+def test_a_decoder_of_weight_0_leaves_simcse(name):
+    settings = {"simcse": 1.0, "weight": 0.0}
+    assert_alike(
+        made(name, **settings), simcse_under(None), batch_of(name, settings), of="encoder."
+    )

@@ -321,9 +321,11 @@ def test_a_continuing_method_starts_from_the_condensers_head(name, shape):
     ("make", "value"),
     [
         (lambda: adversarial(0.0), "0.0"),
-        (lambda: token_cutoff(1.0), "1.0"),
-        (lambda: feature_cutoff(-0.1), "-0.1"),
-        (lambda: entry_dropout(1.0), "1.0"),
+        *(
+            (lambda cut=cut, rate=rate: cut(rate), str(rate))
+            for cut in (token_cutoff, feature_cutoff, entry_dropout)
+            for rate in (-0.1, 1.0)
+        ),
         (lambda: drophead(1.0), "1.0"),
         (lambda: span_masked(first, [], 1, special_tokens=True, span=-1), "-1"),
         (lambda: deleted(first, 1.0, special_tokens=True), "1.0"),

@@ -326,3 +326,10 @@ def test_every_setting_is_in_a_card_case_or_has_an_observed_effect():
         if setting != "name"
     }
     assert settings <= seen
+
+
+@pytest.mark.parametrize("name", ["infocse_aux", "diffcse", "rtd_mlm"])
+def test_both_views_of_a_sentence_hide_tokens_of_their_own(name):
+    step = step_of(name, NEW_HEAD)
+    pairs = zip(step.view("anchor").targets, step.view("positive").targets, strict=True)
+    assert np.mean([np.array_equal(one == IGNORED, other == IGNORED) for one, other in pairs]) < 0.1

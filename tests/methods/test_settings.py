@@ -61,6 +61,9 @@ def test_a_preset_is_a_training_with_the_values_of_its_source(method, name):
     assert values["name"] == method
     stated = GOLDEN[method]["presets"][name]
     assert {key: values[key] for key in stated} == stated
+    assert {key: values[key] for key in CHOSEN & chosen.keys()} == {
+        key: chosen[key] for key in CHOSEN & chosen.keys()
+    }
     assert (chosen | chosen["method"]).keys() <= stated.keys() | CHOSEN | {"method", "name"}
 
     encoder = EncoderConfig.model_validate(encoder_of(method, name))
@@ -123,39 +126,53 @@ def test_self_training_ends_20_000_steps_after_the_last_gain():
     assert paper.evaluate_every * paper.patience == 20_000
 
 
-def test_a_misspelt_method_or_setting_is_refused_at_its_path():
-    for wrong, path in (
-        ({"name": "cpc", "temprature": 0.1}, ("method", "cpc", "temprature")),
-        ("simsce", ("method",)),
-    ):
-        with pytest.raises(ValidationError) as refusal:
-            TrainingConfig(method=wrong)
-        assert [error["loc"] for error in refusal.value.errors()] == [path]
+def refusal_of(**settings: Json) -> dict[str, object]:
+    """Return the one error of the settings of a method."""
+    with pytest.raises(ValidationError) as refusal:
+        TrainingConfig(method=settings)
+    [error] = refusal.value.errors()
+    return error
 
 
-@pytest.mark.parametrize("name", ["condenser", "infocse_aux", "diffcse", "rtd_mlm"])
+@pytest.mark.parametrize("name", METHOD_NAMES)
+def test_a_misspelt_setting_is_refused_at_its_path(name):
+    error = refusal_of(name=name, temprature=0.1)
+    assert (error["type"], error["loc"]) == ("extra_forbidden", ("method", name, "temprature"))
+
+
+def test_a_misspelt_method_is_refused_with_all_names():
+    with pytest.raises(ValidationError, match=r"'simsce'.*'simcse'") as refusal:
+        TrainingConfig(method="simsce")
+    assert [error["loc"] for error in refusal.value.errors()] == [("method",)]
+
+
+@pytest.mark.parametrize(
+    "name", ["condenser", "infocse_aux", "diffcse", "rtd_mlm", "mlm_autoencoder"]
+)
 def test_a_masking_method_needs_a_rate_above_zero(name):
-    with pytest.raises(ValidationError):
-        TrainingConfig(method={"name": name, "mask_rate": 0.0})
+    assert refusal_of(name=name, mask_rate=0.0)["loc"] == ("method", name, "mask_rate")
 
 
 def test_margins_shares_and_contexts_out_of_range_are_refused():
-    for settings in (
-        {"name": "sncse", "alpha": 0.4},
-        {"name": "mlm_autoencoder", "mask_rate": 0.0},
-        {"name": "ict", "context_tokens": 15},
-        {"name": "cpc", "context_tokens": 15},
-        *({"name": name, "temperature": 0} for name in ("ict", "cpc", "conpono")),
-    ):
-        with pytest.raises(ValidationError):
-            TrainingConfig(method=settings)
+    for name in ("ict", "cpc"):
+        assert refusal_of(name=name, context_tokens=15)["loc"] == ("method", name, "context_tokens")
+    for name in ("ict", "cpc", "conpono"):
+        error = refusal_of(name=name, temperature=0)
+        assert (error["type"], error["loc"]) == ("greater_than", ("method", name, "temperature"))
+    assert re.search(r"alpha 0\.4 and beta 0\.3;", refusal_of(name="sncse", alpha=0.4)["msg"])
     TrainingConfig(method={"name": "sncse", "alpha": 0.3})
-    with pytest.raises(ValidationError):
+    with pytest.raises(ValidationError, match=r"alpha \+ beta .* 0\.7 \+ 0\.4;"):
         HiCL(alpha=0.7, beta=0.4)
 
 
 def test_the_listing_names_the_data_that_a_method_needs():
     assert all(entry.needs.partition(";")[0] == entry.data for entry in LISTING)
+    assert {entry.data for entry in LISTING} == {
+        "sentences",
+        "documents",
+        "long documents",
+        "documents and labelled pairs",
+    }
     of_documents = {"infocse_idc", "conpono", "ict", "cpc", "declutr", "fine_tune", "hicl"}
     assert {entry.name for entry in LISTING if "documents" in entry.data} == of_documents
 
@@ -219,3 +236,16 @@ def test_every_preset_has_its_source_in_the_index():
     assert named == {(method, name) for method, known in presets for name in known}
     without = {name for name, text in entries_of_methods().items() if "is no preset" in text}
     assert set(METHOD_NAMES) - set(PRESETS) == without
+
+
+@pytest.mark.parametrize(
+    ("method", "stated"),
+    [
+        ("sncse", {"dtype": "float32", "batch_size": 256}),
+        ("hicl", {"dtype": "float32", "batch_size": 256, "chunk": 128}),
+        ("condenser", {"warmup": 0.1}),
+        ("esimcse", {"method": {"name": "esimcse", "rule": "paper"}}),
+    ],
+)
+def test_presets_of_papers_also_state_values_of_the_default(method, stated):
+    assert stated.items() <= preset_of(method, "paper").items()

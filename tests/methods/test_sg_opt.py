@@ -12,9 +12,14 @@ from tests import tiny
 from tests.methods.batches import (
     GOLDEN,
     A,
+    assert_same,
     batch,
+    cross_entropy,
     drawn,
     learner,
+    may_be_wrong,
+    seeds,
+    similarity_of,
     tangled,
     view,
 )
@@ -62,3 +67,29 @@ def test_the_distance_to_the_start_pulls_what_learns():
         torch.testing.assert_close(weight.grad, torch.ones_like(weight), atol=1e-5, rtol=0)
     assert all(weight.grad is None for weight in start.parameters())
     assert metrics == {}
+
+
+@seeds
+def test_an_anchor_chooses_each_of_its_layers_against_all_layers_of_others(seed):
+    rows = tangled(seed)
+    left, right = rows.views.values()
+
+    def slow(v):
+        losses = []
+        for i, anchor in enumerate(v["anchor"]):
+            rivals = [
+                (similarity_of(anchor, layer, "cosine") / 0.1, 1.0)
+                for j in range(len(right))
+                if may_be_wrong(left, right, i, j, [i])
+                for layer in v["positive"][j]
+            ]
+            losses += [
+                cross_entropy(similarity_of(anchor, layer, "cosine") / 0.1, rivals)
+                for layer in v["positive"][i]
+            ]
+        return torch.stack(losses).mean()
+
+    metrics = assert_same(
+        layer_contrast("anchor", "positive", 0.1), slow, layered(rows, seed), rows
+    )
+    assert metrics["unopposed_anchors"] % 3 == 0

@@ -1,10 +1,13 @@
 """Frozen copies, momentum copies, twins."""
 
+import inspect
+
 import pytest
 import torch
 from safetensors.torch import load, save
 from torch import nn
 
+from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import RecipeError
 from sentemb_core.methods.parts.copies import FrozenCopy, MomentumCopy, twin
 from sentemb_core.methods.parts.transformer_layers import skip_layer
@@ -158,3 +161,19 @@ def test_a_skip_without_a_layer_below_and_one_above_is_refused(asked, depth):
 def test_a_static_table_has_no_layers_to_sit_on():
     with pytest.raises(RecipeError, match="StaticTable"):
         skip_layer(tiny.static())
+
+
+def test_parts_are_all_arguments_of_an_encoder():
+    encoder = samples.encoder()
+    wanted = inspect.signature(Encoder).parameters
+    assert list(encoder.parts(encoder.backbone, None)) == list(wanted)
+
+
+def test_without_momentum_a_copy_equals_the_encoder_after_every_step():
+    encoder = samples.encoder()
+    other = MomentumCopy(encoder, 0.0, "random")
+    for _ in range(3):
+        moved(encoder)
+        other.follow(encoder)
+        for own, its in zip(other.parameters(), encoder.parameters(), strict=True):
+            assert own.equal(its)

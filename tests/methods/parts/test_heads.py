@@ -22,23 +22,23 @@ from tests.methods.recipes import NEW_HEAD, config_of, made, sampler_of
 
 
 @pytest.mark.parametrize(
-    "make",
+    ("make", "tolerance"),
     [
-        lambda _: mlp(200),
-        lambda _: gelu_mlp(200, width=200),
-        lambda _: projection(200, width=200),
-        lambda _: batch_norm_mlp(200),
-        LanguageHead,
-        lambda encoder: CausalDecoder(encoder).memory,
-        MaskFiller,
+        (lambda _: mlp(200), 0.02),
+        (lambda _: gelu_mlp(200, width=200), 0.02),
+        (lambda _: projection(200, width=200), 0.02),
+        (lambda _: batch_norm_mlp(200), 0.1),
+        (LanguageHead, 0.1),
+        (lambda encoder: CausalDecoder(encoder).memory, 0.1),
+        (MaskFiller, 0.1),
     ],
     ids=["mlp", "gelu", "projection", "batch norm", "language", "cross-attention", "filler"],
 )
-def test_new_dense_layers_begin_as_in_bert(encoder, make):
+def test_new_dense_layers_begin_as_in_bert(encoder, make, tolerance):
     torch.manual_seed(0)
     dense = [part for part in make(encoder).modules() if isinstance(part, nn.Linear)]
     weights = torch.cat([part.weight.flatten() for part in dense])
-    assert weights.std().item() == pytest.approx(0.02, rel=0.1)
+    assert weights.std().item() == pytest.approx(0.02, rel=tolerance)
     assert all(part.bias.eq(0).all() for part in dense if part.bias is not None)
 
 
@@ -188,3 +188,29 @@ def test_a_batch_without_masked_tokens_has_no_masked_language_loss():
     step = step_in_training("simcse", {"mlm": 0.1}, unmasked)
     assert math.isfinite(step.loss)
     assert step.metrics["mlm"] == 0
+
+
+def test_the_batch_norm_head_remembers_its_statistics_in_the_state():
+    torch.manual_seed(0)
+    head, fresh, vectors = batch_norm_mlp(6), batch_norm_mlp(6), torch.randn(9, 6)
+    head(vectors)
+    fresh.load_state_dict(head.state_dict())
+    torch.testing.assert_close(fresh.eval()(vectors), head.eval()(vectors))
+
+
+@pytest.mark.parametrize("dim", [9, 16])
+def test_convolutions_see_one_three_and_five_tokens(dim):
+    torch.manual_seed(0)
+    head, states = TokenCNN(dim), torch.randn(2, 7, dim)
+    found = head(states, torch.ones(2, 7, dtype=torch.int64))
+    assert found.shape == states.shape
+    changed = states.clone()
+    changed[0, 3] += 1
+    moved = (head(changed, torch.ones(2, 7, dtype=torch.int64)) - found).abs() > 1e-6
+    start = 0
+    for convolution, reach in zip(head.convolutions, (0, 1, 2), strict=True):
+        part = moved[0, :, start : start + convolution.out_channels].any(1)
+        assert part.nonzero().flatten().tolist() == list(range(3 - reach, 4 + reach))
+        start += convolution.out_channels
+    assert start == dim
+    assert not moved[1].any()

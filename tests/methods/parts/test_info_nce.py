@@ -16,6 +16,7 @@ from sentemb_core.methods.parts.info_nce import (
     count_unopposed,
     info_nce,
 )
+from tests.examples import at_least
 from tests.methods.batches import (
     GOLDEN,
     A,
@@ -72,6 +73,10 @@ def assert_golden(value: Tensor, name: str, tolerance: float = 1e-9):
     assert value.item() == pytest.approx(GOLDEN[name], abs=tolerance, rel=0)
 
 
+def test_simcse_is_the_one_way_form():
+    assert one_way(A, B).item() == pytest.approx(math.log(1 + math.exp(4)), abs=1e-12)
+
+
 def test_the_symmetric_form_is_the_mean_of_both_directions():
     assert_golden((one_way(A, B) + one_way(B, A)) / 2, "symmetric")
 
@@ -103,6 +108,7 @@ def problems(draw):
     st.sampled_from([0.02, 0.05, 1.0]),
     st.sampled_from([3, 1_024]),
 )
+@at_least(120)
 def test_loss_and_gradient_equal_a_slow_loop(problem, similarity, reduction, temperature, logits):
     queries, candidates, positive, negative, bias = problem
     fast_inputs = [queries.clone().requires_grad_(), candidates.clone().requires_grad_()]
@@ -340,3 +346,66 @@ def test_conpono_maps_its_context():
     term = contrast("anchor", "positive", 1.0, "dot", bilinear=True)
     found = value(term, context, targets, rows=rows, who=learner(bilinear=linear))
     assert found == pytest.approx(GOLDEN["conpono_bilinear"], abs=1e-9)
+
+
+def test_a_view_may_choose_among_itself():
+    sentences = view([0, 0, 0, 1, 1, 2, 2], group=[0, 0, 1, 2, 2, 3, 3], text=[0, 1, 2, 3, 0, 4, 5])
+    rows = batch(sentence=sentences)
+    how = (0.1, "cosine")
+    assert_same(
+        contrast("sentence", "sentence", *how),
+        lambda v: slow_choice(v["sentence"], v["sentence"], sentences, sentences, how).mean(),
+        drawn(rows, 4),
+        rows,
+    )
+
+
+@seeds
+def test_a_queue_adds_negatives_and_no_positive(seed):
+    rows, how = tangled(seed), (0.05, "cosine")
+    keys = torch.randn(3, 5, dtype=torch.float64)
+    assert_same(
+        contrast("anchor", "positive", *how, queue=True),
+        lambda v: slow_choice(
+            v["anchor"], v["positive"], *rows.views.values(), how, extra=keys
+        ).mean(),
+        drawn(rows, 5),
+        rows,
+        learner(queue=Keys(keys)),
+    )
+
+
+@seeds
+def test_a_bilinear_map_acts_on_the_anchors_and_learns(seed):
+    rows, how = tangled(seed), (1.0, "dot")
+    weight = torch.randn(5, 5, dtype=torch.float64)
+    linear = nn.Linear(5, 5, bias=False, dtype=torch.float64)
+    linear.weight.data = weight.clone()
+    slow_weight = weight.clone().requires_grad_()
+
+    def slow(v):
+        mapped = torch.stack([slow_weight @ anchor for anchor in v["anchor"]])
+        return slow_choice(mapped, v["positive"], *rows.views.values(), how).mean()
+
+    term = contrast("anchor", "positive", *how, bilinear=True)
+    assert_same(term, slow, drawn(rows, 5), rows, learner(bilinear=linear))
+    torch.testing.assert_close(linear.weight.grad, slow_weight.grad, atol=1e-10, rtol=1e-9)
+
+
+@pytest.mark.parametrize("make", [contrast, all_pairs])
+def test_the_order_of_a_batch_changes_no_term(make):
+    rows = tangled(1)
+    order = torch.randperm(len(rows.views["anchor"]), generator=torch.Generator().manual_seed(0))
+    moved = batch(
+        **{
+            name: view(
+                v.document[order.numpy()], group=v.group[order.numpy()], text=v.text[order.numpy()]
+            )
+            for name, v in rows.views.items()
+        }
+    )
+    vectors = drawn(rows, 5)
+    term = make("anchor", "positive", 0.05, "cosine")
+    before, _ = term(vectors, rows, learner())
+    after, _ = term({name: v[order] for name, v in vectors.items()}, moved, learner())
+    torch.testing.assert_close(before, after, atol=1e-12, rtol=0)

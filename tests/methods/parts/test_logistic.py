@@ -20,6 +20,7 @@ from sentemb_core.methods.parts.logistic import (
     pair_bce,
     tension,
 )
+from sentemb_core.methods.sg_opt import layer_contrast
 from sentemb_core.methods.sncse import soft_negative
 from tests.methods.batches import (
     A,
@@ -81,7 +82,7 @@ def test_other_readings_of_the_printed_temperature_have_other_values():
 
 @pytest.mark.parametrize("temperature", [0.0, -0.05])
 def test_bce_refuses_a_temperature_that_is_not_positive(temperature):
-    with pytest.raises(RecipeError):
+    with pytest.raises(RecipeError, match=rf"found {temperature}\b"):
         pair_bce(A, B, OWN, ~OWN, temperature=temperature, similarity="cosine")
 
 
@@ -129,7 +130,7 @@ def test_is_bert_has_its_golden_value():
     assert value.item() == pytest.approx(GOLDEN["is_bert"]["value"], abs=1e-6)
 
 
-def test_nothing_told_apart_is_no_information():
+def test_equal_scores_are_no_information():
     assert jensen_shannon(torch.zeros(2, 2), OWN, ~OWN).item() == pytest.approx(0, abs=1e-7)
     assert jensen_shannon(100 * (2 * A - 1), OWN, ~OWN).item() == pytest.approx(-2 * math.log(2))
 
@@ -162,9 +163,9 @@ def test_sentences_that_may_not_be_compared_teach_nothing():
     assert not scores.grad.any()
 
 
-def test_one_sentence_has_nothing_to_be_told_from():
+def test_one_sentence_has_no_negatives():
     own = torch.ones(3, 1, dtype=torch.bool)
-    with pytest.raises(NoNegativesError):
+    with pytest.raises(NoNegativesError, match=r"\b1 sentence\b"):
         jensen_shannon(torch.zeros(3, 1), own, ~own)
 
 
@@ -221,7 +222,7 @@ def test_a_single_sentence_has_none_at_all():
     alone = view([5], lengths=[2])
     rows = batch(tokens=alone)
     vectors = {"tokens": torch.zeros(1, 2, 3)}
-    with pytest.raises(NoNegativesError):
+    with pytest.raises(NoNegativesError, match=r"\b1 sentence\b"):
         mutual_information("tokens")(vectors, rows, learner())
 
 
@@ -285,3 +286,69 @@ def test_tension_depends_on_neighbourhood_so_only_turns_leave_it_alone():
     before, _ = term(vectors, rows, learner())
     turned = {name: v.roll(5, dims=0) for name, v in vectors.items()}
     torch.testing.assert_close(before, term(turned, rows, learner())[0], atol=1e-12, rtol=0)
+
+
+def test_orthogonal_pairs_cost_log_2_each():
+    value = pair_bce(A, A.flip(0), OWN, OWN.new_zeros(2, 2), temperature=0.05, similarity="cosine")
+    assert value.item() == pytest.approx(math.log(2), abs=1e-12)
+
+
+@seeds
+def test_bce_judges_every_pair_that_the_masks_allow(seed):
+    rows = tangled(seed)
+    left, right = rows.views.values()
+
+    def slow(v):
+        total = 0
+        for i, anchor in enumerate(v["anchor"]):
+            for j, candidate in enumerate(v["positive"]):
+                x = similarity_of(anchor, candidate, "cosine") / 0.05
+                if i == j:
+                    total = total + (1 + (-x).exp()).log()
+                elif may_be_wrong(left, right, i, j, [i]):
+                    total = total + (1 + x.exp()).log()
+        return total / len(left)
+
+    assert_same(binary("anchor", "positive", 0.05, "cosine"), slow, drawn(rows, 5), rows)
+
+
+def test_tension_of_a_large_batch_has_eight_pairs_a_row():
+    rows = batch(anchor=view(range(20)), positive=view(range(20)))
+    vectors = {name: torch.ones(20, 3) for name in rows.views}  # all logits are 3
+    loss, _ = tension("anchor", "positive")(vectors, rows, learner())
+    right, wrong = math.log1p(math.exp(-3)), math.log1p(math.exp(3))
+    assert loss.item() == pytest.approx((right + 7 * wrong) / 8, rel=1e-6)
+
+
+@seeds
+def test_tokens_belong_to_their_sentence_and_to_no_other_documents(seed):
+    rows, vectors = informative(seed)
+    left = rows.views["tokens"]
+
+    def slow(v):
+        joint, marginal = [], []
+        means = [v["tokens"][j, : len(own)].mean(0) for j, own in enumerate(left.tokens)]
+        for i, tokens in enumerate(left.tokens):
+            for t in range(len(tokens)):
+                for j in range(4):
+                    s = similarity_of(v["tokens"][i, t], means[j], "dot")
+                    if i == j:
+                        joint.append(math.log(2) - (1 + (-s).exp()).log())
+                    elif may_be_wrong(left, left, i, j, [i]):
+                        marginal.append((1 + (-s).exp()).log() + s - math.log(2))
+        return torch.stack(marginal).mean() - torch.stack(joint).mean()
+
+    assert_same(mutual_information("tokens"), slow, {"tokens": vectors["tokens"]}, rows)
+
+
+def test_the_order_does_not_matter_for_tokens_and_layers():
+    rows, vectors = informative(1)
+    order = [2, 0, 3, 1]
+    moved = {name: v[order] for name, v in vectors.items()}
+    for term in (
+        mutual_information("tokens"),
+        layer_contrast("sentence", "tokens", 1.0),
+    ):
+        before, _ = term(vectors, rows, learner())
+        after, _ = term(moved, reordered(rows, order), learner())
+        torch.testing.assert_close(before, after, atol=1e-12, rtol=0)

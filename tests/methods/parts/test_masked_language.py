@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import log
 
 import pytest
 import torch
@@ -17,6 +18,7 @@ from sentemb_core.methods.parts.masked_language import LanguageHead, MaskFiller
 from sentemb_core.methods.parts.method import Learner, Rows, SampleLoss
 from sentemb_core.methods.parts.transformer_layers import token_table
 from sentemb_core.methods.parts.views import IGNORED
+from tests import tiny
 from tests.methods import samples, slow
 
 
@@ -218,11 +220,14 @@ def test_a_row_without_targets_gives_no_loss_and_no_gradient(which):
     assert all(gradient.eq(0).all() for gradient in gradients)
 
 
-def test_every_part_that_learns_gets_a_gradient(case):
-    who = learner_of(case, dropout=0.1, pooling="mean")
+@pytest.mark.parametrize("pooling", ["mean", "cls_before_pooler"])
+def test_every_part_that_learns_gets_a_gradient(case, pooling):
+    who = learner_of(case, dropout=0.1, pooling=pooling)
     for module in who.modules:
         module.train()
-    case.loss(who, rows_of(case, who)).backward()
+    loss = case.loss(who, rows_of(case, who))
+    loss.backward()
+    assert loss.isfinite()
     assert samples.learns(who.encoder)
     for name, weight in who.networks.named_parameters():
         assert (weight.grad is not None) == weight.requires_grad, name
@@ -272,3 +277,22 @@ def test_no_targets_cost_nothing():
     loss.backward()
     assert loss.item() == 0
     assert not states.grad.any()
+
+
+@pytest.mark.parametrize("which", [name for name in CASES if name != "replaced_tokens"])
+def test_a_fresh_network_has_the_loss_of_equal_chances(which):
+    """About log V a target."""
+    case = CASES[which]
+    who = learner_of(case)
+    rows = rows_of(case, who)
+    targets = rows.targets[:, 1:] if case.all_targets else rows.targets
+    count = (targets != IGNORED).sum()
+    assert (case.loss(who, rows) / count).item() == pytest.approx(log(tiny.VOCABULARY), abs=0.2)
+
+
+def test_logits_are_float32_whatever_the_states_are():
+    encoder = samples.encoder()
+    head, table = LanguageHead(encoder), token_table(encoder)
+    with torch.autocast("cpu", torch.bfloat16):
+        logits = head(torch.randn(3, table.shape[1]), table)
+    assert logits.dtype == torch.float32

@@ -26,10 +26,10 @@ def framed(rows):
 def test_targets_are_what_masking_hid_and_nothing_else(rows, rate, seed):
     masking = Masking(rate=rate, mask_id=MASK, special=(2, 3), vocabulary=tiny.VOCABULARY)
     view = seen(masked(framed(rows), masking), seed=seed)
-    for old, new, told in zip(rows, view.tokens, view.targets, strict=True):
+    for old, new, target in zip(rows, view.tokens, view.targets, strict=True):
         whole = np.array([2, *old, 3])
-        chosen = told != IGNORED
-        assert (told[chosen] == whole[chosen]).all()
+        chosen = target != IGNORED
+        assert (target[chosen] == whole[chosen]).all()
         assert (new[~chosen] == whole[~chosen]).all()
         assert not chosen[[0, -1]].any()
 
@@ -60,5 +60,5 @@ def test_an_auxiliary_network_reads_the_noise_and_the_encoder_the_text():
 
 @pytest.mark.parametrize("rate", [0.0, 1.0, -0.1, float("nan")])
 def test_a_masking_rate_outside_0_and_1_is_refused(rate):
-    with pytest.raises(RecipeError):
+    with pytest.raises(RecipeError, match=f"found {rate}"):
         Masking(rate=rate, mask_id=MASK, special=(), vocabulary=9)

@@ -1,8 +1,10 @@
 """How a method adds up its terms."""
 
 import logging
+import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
@@ -46,19 +48,39 @@ def test_terms_add_up_by_their_weights():
 
 
 @pytest.mark.parametrize(
-    ("method", "similarity", "warns"),
+    ("method", "similarity", "values"),
     [
-        ("conpono", "dot", True),
-        ({"name": "hicl", "segment": 8}, "dot", True),
-        ({"name": "conpono", "temperature": 1.0}, "cosine", True),
-        ({"name": "conpono", "temperature": 1.0}, "dot", False),
-        ("conpono", "cosine", False),
-        ("clm_autoencoder", "dot", False),
-        ({"name": "clm_autoencoder", "simcse": 1.0}, "dot", True),
-        ("is_bert", "dot", False),
+        ("conpono", "dot", r"conpono .*\bdot .* 0\.05:.*method\.temperature=1,"),
+        ("fine_tune", "dot", r"fine_tune .*\bdot .*encoder\.similarity=cosine"),
+        ({"name": "hicl", "segment": 8}, "dot", r"hicl .*\bdot .* 0\.05:"),
+        ({"name": "conpono", "temperature": 1.0}, "cosine", r"conpono .*\bcosine .* 1:"),
+        (
+            {"name": "infocse_idc", "temperature": 2.0},
+            "cosine",
+            r"infocse_idc .*\bcosine .* 2:.*encoder\.similarity=dot",
+        ),
+        ({"name": "conpono", "temperature": 1.0}, "dot", None),
+        ("conpono", "cosine", None),
+        ("sg_opt", "dot", None),
+        ("clm_autoencoder", "dot", None),
+        ({"name": "clm_autoencoder", "simcse": 1.0}, "dot", r"clm_autoencoder .*\bdot .* 0\.05:"),
+        ("is_bert", "dot", None),
     ],
 )
-def test_an_unusual_temperature_gives_one_warning(method, similarity, warns, caplog):
+def test_an_unusual_temperature_gives_one_warning(method, similarity, values, caplog):
     with caplog.at_level(logging.WARNING):
         method_for(TrainingConfig(method=method).method, tiny.bert(similarity=similarity))
-    assert sum("temperature" in line for line in caplog.messages) == warns
+    warnings = [line for line in caplog.messages if "temperature" in line]
+    assert len(warnings) == (values is not None)
+    assert all(re.search(values, line) for line in warnings)
+
+
+def test_equal_rows_differ_only_in_training():
+    encoder = tiny.bert()
+    ids = torch.from_numpy(np.array([[2, 10, 11, 3]] * 2))
+    encoder.train()
+    one, other = encoder(ids)
+    assert not torch.equal(one, other)
+    encoder.eval()
+    one, other = encoder(ids)
+    assert torch.equal(one, other)

@@ -12,6 +12,7 @@ from sentemb_core.methods.parts.negation import (
 )
 from sentemb_core.methods.sncse import prompted
 from tests import tiny
+from tests.examples import at_least
 from tests.methods.drawing import listed, seen, texts_of
 
 OPPOSITES = (
@@ -95,6 +96,7 @@ nonsense = st.lists(st.sampled_from(WORDS), min_size=1, max_size=12)
 
 
 @given(nonsense)
+@at_least(200)
 def test_a_negation_adds_or_removes_one_negative_word(words):
     sentence = " ".join(words)
     without = sum(word in ("not", "cannot", "isn't") for word in words)
@@ -104,6 +106,7 @@ def test_a_negation_adds_or_removes_one_negative_word(words):
 
 
 @given(st.text(max_size=40))
+@at_least(200)
 def test_any_text_has_an_opposite_other_than_itself(text):
     assert negated(text) != text
 

@@ -63,12 +63,12 @@ def test_a_head_goes_along_where_there_is_one(headed, tmp_path):
     assert head_in(tmp_path / "without") is None
 
 
-def test_a_head_of_others_says_nothing_of_itself(tmp_path):
+def test_a_head_of_others_has_no_shape(tmp_path):
     save_file({"language.bias": torch.zeros(3)}, tmp_path / HEAD_FILE)
     assert head_shape(tmp_path) is None
 
 
-def test_a_damaged_head_is_told_by_its_path(headed):
+def test_a_damaged_head_is_refused_with_its_path(headed):
     whole = (headed / HEAD_FILE).read_bytes()
     for broken in (
         whole[:100],

@@ -72,7 +72,7 @@ MASKED = [
 
 
 @pytest.mark.parametrize(("name", "settings"), MASKED, ids=[name for name, _ in MASKED])
-def test_no_special_token_is_ever_one_that_has_to_be_told(name, settings):
+def test_no_special_token_is_a_target(name, settings):
     encoder = start("transformer", vocabulary=64)
     corpus = tiny.corpus([4] * 16)
     corpus.sentences = encoder.tokenise([f"{text} ☃" for text in invented(64, 12, seed=2)])

@@ -21,6 +21,7 @@ from sentemb_core.methods.parts.views import (
     second,
 )
 from tests import tiny
+from tests.examples import at_least
 from tests.methods.drawing import every_sentence, listed, numbered, seen, texts_of, words
 
 
@@ -55,6 +56,7 @@ def slow_negatives(left, right, positive):
 
 
 @given(rows_of_labels, rows_of_labels, st.booleans(), st.booleans())
+@at_least(200)
 def test_negatives_come_from_other_documents_and_are_no_duplicates(left, right, slices, contexts):
     left, right = view_of(left, worded=slices), view_of(right, worded=contexts)
     positive = positives(left, right)
@@ -190,3 +192,19 @@ def test_a_prompt_at_one_end_alone_is_the_frame_all_the_same():
     view = seen(texts_of([1, 2, 3]))
     assert frame_of(view, special_tokens=True) == (1, 1)
     assert frame_of(replace(view, frame=(2, 0)), special_tokens=True) == (2, 0)
+
+
+def test_a_context_begins_and_ends_as_a_sentence_does():
+    corpus = numbered([3])
+    view = context(1.0, 288, special_tokens=True)(corpus, every_sentence(corpus), rng())
+    for tokens in view.tokens:
+        assert tokens[0] == 2
+        assert tokens[-1] == 3
+        assert not {2, 3} & set(tokens[1:-1].tolist())
+
+
+def test_a_static_encoder_has_contexts_without_special_tokens():
+    corpus = tiny.corpus([3, 3], special=False)
+    view = context(1.0, 288, special_tokens=False)(corpus, every_sentence(corpus), rng())
+    for tokens in view.tokens:
+        assert tokens.min() >= 4
