@@ -150,3 +150,13 @@ def test_shards_change_nothing(corpus, cut):
 def test_groups_are_numbered_by_first_appearance():
     groups = np.array([5, 2, 5, 9, 9, 8])
     assert by_first_appearance(groups, np.array([10, 13, 13, 16])).tolist() == [0, 1, 0, 0, 0, 1]
+
+
+@checked
+@given(corpora, st.integers(1, 3), st.booleans())
+def test_labels_count_from_zero_in_order_of_appearance(corpus, top_k, mutual):
+    vectors, offsets = tie_free(*corpus)
+    labels = labels_of(vectors, offsets, top_k, mutual=mutual)
+    for document in documents_of(offsets):
+        seen = list(dict.fromkeys(labels[document].tolist()))
+        assert seen == list(range(len(seen)))

@@ -98,3 +98,13 @@ def test_clusters_are_read_from_agreeing_pairs(listing: str):
     found = case_result(labels)
     assert clusters_in(found) == expected
     assert found.value == (1.0 if listing == "second round" else pytest.approx(24 / 28))
+
+
+def test_kept_edges_carry_their_weight():
+    np.testing.assert_allclose(edges_of(FIVE, 1).weight, [0.9, 0.8, 0.7], rtol=1e-6)
+
+
+def test_one_strong_similarity_moves_the_fifth_sentence():
+    weights = FIVE.copy()
+    weights[0, 4] = weights[4, 0] = 0.95
+    assert labels_of(weights) == [0, 0, 1, 1, 0]

@@ -38,7 +38,7 @@ def test_cosine_centroids_are_directions_and_dot_centroids_are_means():
 
 
 @pytest.mark.parametrize("similarity", ["cosine", "dot"])
-@pytest.mark.parametrize("scores", [1, 21])
+@pytest.mark.parametrize("scores", [1, 21, 64])
 def test_blocks_of_rows_give_equal_labels(similarity, scores, monkeypatch):
     points, _ = blobs()
     middle = points[[3, 17, 40]]
@@ -47,7 +47,7 @@ def test_blocks_of_rows_give_equal_labels(similarity, scores, monkeypatch):
     assert nearest_centroid(points, middle, similarity).tolist() == expected
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", range(5))
 def test_the_nearest_centroid_of_dot_has_the_least_distance_of_all(seed: int):
     rng = np.random.default_rng(seed)
     points, middle = (rng.standard_normal((n, 3)).astype(np.float32) * 3 for n in (200, 12))
@@ -76,21 +76,27 @@ def test_large_centroid_numbers_need_no_memory():
 
 
 def test_fewer_sentences_than_clusters_are_refused():
-    with pytest.raises(BadDataError):
+    with pytest.raises(BadDataError, match=r"E100 .*\b4\b.*\b10\b.*n_clusters"):
         centroids(np.eye(4, dtype=np.float32), 10, "cosine", 0)
 
 
 def test_a_broken_vector_is_refused_before_faiss_sees_it():
     points, _ = blobs()
     points[3, 1] = np.nan
-    with pytest.raises(BadEmbeddingError, match="3"):
+    with pytest.raises(BadEmbeddingError, match=r"\b3,"):
         centroids(points, 3, "cosine", 0)
 
 
-@pytest.mark.parametrize("installed", [{"faiss-cpu", "faiss-gpu"}, set()])
-def test_two_faiss_wheels_or_none_are_refused(monkeypatch, installed):
+@pytest.mark.parametrize(
+    ("installed", "values"),
+    [
+        ({"faiss-cpu", "faiss-gpu"}, "faiss-cpu and faiss-gpu"),
+        (set(), "clustering = 'partition'"),
+    ],
+)
+def test_two_faiss_wheels_or_none_are_refused(monkeypatch, installed, values):
     monkeypatch.setattr(faiss_wheels, "_version", lambda name: "1" if name in installed else None)
-    with pytest.raises(UsageError):
+    with pytest.raises(UsageError, match=values):
         import_faiss()
 
 
@@ -102,3 +108,15 @@ def test_a_large_corpus_is_sampled_without_repetition_and_by_seed(monkeypatch):
     assert (np.diff(drawn) > 0).all()
     assert drawn.tolist() == training_sample(1_000, seed=3).tolist()
     assert drawn.tolist() != training_sample(1_000, seed=4).tolist()
+
+
+def test_dot_takes_the_nearest_centroid_not_the_longest():
+    middle = np.array([[10, 0], [1, 0]], np.float32)
+    point = np.array([[2, 0]], np.float32)
+    assert nearest_centroid(point, middle, "dot").tolist() == [1]
+    assert nearest_centroid(point, middle, "cosine").tolist() == [0]
+
+
+def test_dot_takes_the_longer_centroid_where_it_is_the_nearest():
+    middle = np.array([[4, 0], [1, 0]], np.float32)
+    assert nearest_centroid(np.array([[3, 0]], np.float32), middle, "dot").tolist() == [0]

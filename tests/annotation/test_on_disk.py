@@ -15,9 +15,10 @@ import pytest
 
 from sentemb_core import schemas
 from sentemb_core.annotation import kmeans
-from sentemb_core.annotation.clusters import Clusters, write_clusters
+from sentemb_core.annotation.clusters import Clusters, churn, write_clusters
 from sentemb_core.annotation.embeddings import Embeddings, FreshVectors, write_embeddings
 from sentemb_core.annotation.graph import (
+    Graph,
     PrunedGraph,
     estimated,
     write_edges,
@@ -30,8 +31,9 @@ from sentemb_core.annotation.pair_arrays import cluster_pairs
 from sentemb_core.annotation.pairs import Pairs, turnover, write_pairs
 from sentemb_core.annotation.pruning import Edges, clusters, prune_to_top_k
 from sentemb_core.annotation.similarity import neighbours
+from sentemb_core.annotation.statistics import adjusted_rand
 from sentemb_core.documents import spans_in
-from sentemb_core.errors import BadEmbeddingError, EmptyPairsError
+from sentemb_core.errors import BadDataError, BadEmbeddingError, EmptyPairsError
 from tests import tiny
 
 LENGTHS = [3, 1, 6, 4, 2, 9, 5]
@@ -150,7 +152,8 @@ def test_edges_of_a_one_cluster_document_give_no_warning(tmp_path: Path, caplog)
     """Chains join whole documents at a top_k of 2, but only their edges are pairs."""
     corpus = Corpus()
     annotated(corpus, tmp_path, top_k=2)
-    assert len(caplog.records) == 1
+    [record] = caplog.records
+    assert (record.levelname, record.args[1]) == ("WARNING", 60)
     caplog.clear()
     (pairs,) = folder(tmp_path, "edge_pairs")
     write_pairs(corpus, tmp_path / "clusters", None, 0, pairs, edges=tmp_path / "edges")
@@ -244,7 +247,8 @@ def test_without_a_distant_pair_only_edges_are_pairs(tmp_path: Path, caplog, len
     found, alone = (listed(PrunedGraph.open(path).shard(0)) for path in (both, edges))
     assert found == alone
     assert bool(alone) == (len(lengths) == 1)
-    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    [record] = caplog.records
+    assert (record.levelname, record.args[0]) == ("WARNING", 3)
 
 
 def write_vectors(corpus: Corpus, vectors: np.ndarray, out: Path) -> None:
@@ -261,7 +265,8 @@ def listed(edges: Edges) -> list[tuple[int, int]]:
     return list(zip(edges.i.tolist(), edges.j.tolist(), strict=True))
 
 
-@pytest.mark.parametrize(("cuts", "cap"), [((), None), ((1, 2, 3, 4, 5, 6), None), ((1,), 2)])
+@pytest.mark.parametrize("cuts", [(), (1,), (1, 2, 3, 4, 5, 6)])
+@pytest.mark.parametrize("cap", [None, 2])
 def test_other_shards_give_the_same_clusters_and_pairs(tmp_path: Path, cuts, cap):
     one = annotated(Corpus(), tmp_path / "one", cap=cap, top_k=2)
     other = annotated(Corpus(cuts=cuts), tmp_path / "other", cap=cap, top_k=2)
@@ -304,7 +309,8 @@ def test_the_tables_have_their_schemas(tmp_path: Path):
     assert sentences.to_pylist() == [*range(10, 16)]
 
 
-@pytest.mark.parametrize(("storage", "similarity"), [("float16", "cosine"), ("float32", "dot")])
+@pytest.mark.parametrize("storage", ["float16", "float32"])
+@pytest.mark.parametrize("similarity", ["cosine", "dot"])
 def test_the_fused_graph_has_equal_bytes(tmp_path, storage, similarity):
     corpus, encoder = Corpus(), tiny.static(similarity=similarity)
     vectors, stored, fused = folder(tmp_path, "vectors", "stored", "fused")
@@ -374,19 +380,21 @@ def test_clusters_of_whole_documents_are_warned_about(tmp_path: Path, caplog):
         quiet = len(caplog.records)
         annotated(Corpus(), tmp_path / "four", top_k=4)
     assert quiet == 0
-    assert len(caplog.records) == 1
+    [record] = caplog.records
+    assert (record.levelname, record.args[1]) == ("WARNING", 60)
 
 
 def test_a_corpus_of_single_sentences_is_refused(tmp_path: Path):
-    with pytest.raises(EmptyPairsError):
+    values = r"E102 .*\b2 of the 3\b.*\b0\b.* annotation\.min_distance"
+    with pytest.raises(EmptyPairsError, match=values):
         annotated(Corpus(lengths=[1, 1, 1], cuts=()), tmp_path)
 
 
-def test_a_broken_vector_has_its_document(tmp_path: Path):
+def test_a_broken_vector_has_its_sentence_and_document(tmp_path: Path):
     corpus = Corpus()
     stored = drawn(corpus)
     stored.vectors[17, 0] = np.nan
-    with pytest.raises(BadEmbeddingError, match="'d5'"):
+    with pytest.raises(BadEmbeddingError, match=r"\b17,.* 2 .*'d5'"):
         write_graph(corpus, stored, 4, tmp_path)
 
 
@@ -396,3 +404,33 @@ def test_pairs_can_be_taken_by_row(tmp_path: Path):
     rows = np.array([0, 1, 5, len(pairs) - 1])
     i, j = pairs.take(rows)
     np.testing.assert_array_equal([i, j], all_of(pairs)[:, rows])
+
+
+def test_a_graph_shard_reads_back_as_it_was_computed(tmp_path: Path):
+    corpus = Corpus()
+    annotated(corpus, tmp_path)
+    read = Graph.open(tmp_path / "graph").shard(1)
+    offsets = corpus.offsets[3:6]
+    expected = neighbours(drawn(corpus).vectors[offsets[0] : offsets[-1]], offsets, 4)
+    assert read.first == offsets[0]
+    np.testing.assert_array_equal(read.index, expected.index)
+    np.testing.assert_array_equal(read.weight, expected.weight)
+    kept = PrunedGraph.open(tmp_path / "edges").shard(1)
+    np.testing.assert_array_equal(kept.weight, prune_to_top_k(expected, 1).weight)
+
+
+def test_annotations_agree_by_shards_as_they_do_at_once(tmp_path: Path):
+    corpus = Corpus()
+    for top_k in (1, 2):
+        annotated(corpus, tmp_path / str(top_k), top_k=top_k)
+    one, other = (Clusters.open(tmp_path / str(top_k) / "clusters") for top_k in (1, 2))
+    labels = (stored.of(np.arange(len(corpus))) for stored in (one, other))
+    agreement = adjusted_rand(*labels, corpus.offsets).overall
+    assert 0 < agreement < 1
+    assert churn(corpus, one, other) == pytest.approx(agreement)
+
+
+def test_kmeans_needs_a_sentence_for_each_cluster(tmp_path: Path):
+    corpus = Corpus(lengths=[2, 2], cuts=())
+    with pytest.raises(BadDataError, match=r"\b4\b.*\b10\b"):
+        write_kmeans_clusters(corpus, drawn(corpus), 10, "cosine", 7, tmp_path)

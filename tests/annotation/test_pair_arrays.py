@@ -106,3 +106,9 @@ def test_chunks_of_a_large_cluster_are_bounded():
     sizes = [len(i) for i, _ in cluster_pairs(labels, offsets, chunk=10_000)]
     assert sum(sizes) == 499_500
     assert max(sizes) < 10_000 + 1_000
+
+
+def test_another_seed_draws_other_partners():
+    labels, offsets = np.zeros(40, np.int32), np.array([0, 40])
+    one, other = (listed(labels, offsets, max_partners=4, seed=seed) for seed in (1, 2))
+    assert one != other

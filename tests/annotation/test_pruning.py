@@ -12,7 +12,7 @@ VECTORS = np.random.default_rng(3).standard_normal((11, 6)).astype(np.float32)
 
 
 @pytest.mark.parametrize("mutual", [False, True])
-@pytest.mark.parametrize("top_k", [1, 10])
+@pytest.mark.parametrize("top_k", [1, 2, 3, 10])
 def test_kept_edges_equal_the_networkx_definition(top_k: int, mutual: bool):
     edges = prune_to_top_k(neighbours(VECTORS, np.array([0, 11]), 10), top_k, mutual=mutual)
     graph = networks.pruned(networks.document_graph(VECTORS), top_k, mutual=mutual)
@@ -28,5 +28,5 @@ def test_a_smaller_top_k_needs_no_new_graph():
 
 @pytest.mark.parametrize("top_k", [0, 3])
 def test_a_top_k_above_the_degree_is_refused(top_k: int):
-    with pytest.raises(UsageError):
+    with pytest.raises(UsageError, match=rf"top_k {top_k}\b.*degree 2\b"):
         prune_to_top_k(neighbours(VECTORS, np.array([0, 11]), 2), top_k)

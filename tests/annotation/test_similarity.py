@@ -52,7 +52,7 @@ def test_neighbours_are_in_the_same_document():
             assert not near.weight[start + row, len(expected) :].any()
 
 
-@pytest.mark.parametrize("length", [2, 3, 7, 9, 17, 31])
+@pytest.mark.parametrize("length", [2, 3, 5, 6, 7, 9, 10, 11, 17, 31])
 def test_equal_sentences_tie_exactly(length: int):
     vectors, offsets = drawn([length] * 3, dim=100)  # three: a batch of matrix products
     for start in offsets[:-1]:
@@ -107,7 +107,7 @@ def test_a_long_document_never_needs_its_whole_matrix(
 def test_a_vector_that_is_not_finite_is_named(broken: float):
     vectors, offsets = drawn([3, 1, 4])
     vectors[3, 5] = broken
-    with pytest.raises(BadEmbeddingError, match=r"\b103\b"):
+    with pytest.raises(BadEmbeddingError, match=r"^E201 .*\b103,"):
         neighbours(vectors, offsets + 100, 2)
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import adjusted_rand_score
 
 from sentemb_core.annotation.statistics import (
+    ClusterStatistics,
     adjusted_rand,
     cluster_statistics,
     lexical_overlap,
@@ -94,3 +95,13 @@ def test_overlap_counts_words_not_their_case_order_or_repetition():
     assert lexical_overlap(["a b", "c"], ["b a", "d"]) == pytest.approx(0.5)
     assert lexical_overlap([], []) == 0
     assert lexical_overlap(["?"], ["!"]) == 0
+
+
+def test_no_annotation_has_no_share_and_no_mean():
+    assert ClusterStatistics().kept_share == 0
+    assert ClusterStatistics().mean_clusters == 0
+
+
+def test_unrelated_labels_agree_like_chance():
+    one, other = np.random.default_rng(0).integers(0, 4, (2, 30_000)).astype(np.int32)
+    assert adjusted_rand(one, other, np.arange(0, 30_001, 30)).overall == pytest.approx(0, abs=0.01)

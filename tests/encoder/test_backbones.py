@@ -49,13 +49,13 @@ from sentemb_core.encoder.start import encoder_kind, start_encoder
 from sentemb_core.errors import RecipeError, UsageError
 from sentemb_core.training.loop import train
 from tests.encoder.published import published, t5
-from tests.methods.recipes import PROMPT, SPANS, config_of, made, sampler_of
+from tests.methods.recipes import PROMPT, SLICES, SPANS, config_of, made, sampler_of
 
 TEXTS = ["w5 w6 w7", "w8", "w9 w10 w11 w12 w13 w14", "nobody knows w5", "w5 " * 40]
 TWO_LAYERS = ["first_last_mean", "last_two_mean", "first_block_last_mean"]
 HALVES = [
     *((T5EncoderModel, T5Config, pooling) for pooling in ["mean", *TWO_LAYERS]),
-    (T5Model, T5Config, "first_last_mean"),
+    *((T5Model, T5Config, pooling) for pooling in ["mean", *TWO_LAYERS]),
     (T5ForConditionalGeneration, T5Config, "mean"),
     (MT5EncoderModel, MT5Config, "mean"),
     (UMT5EncoderModel, UMT5Config, "mean"),
@@ -116,13 +116,13 @@ def test_transformers_loads_the_saved_half_completely(tmp_path):
 
 @pytest.mark.parametrize("pooling", ["cls", "cls_before_pooler"])
 def test_a_t5_has_no_token_that_stands_for_the_sentence(pooling, tmp_path):
-    with pytest.raises(UsageError):
+    with pytest.raises(UsageError, match=rf"E001 .*{pooling!r}.*T5EncoderModel"):
         started(t5(tmp_path), pooling=pooling)
 
 
 def test_xlnet_has_no_first_token_for_the_sentence():
     shape = XLNetConfig(vocab_size=9, d_model=8, n_layer=1, n_head=2, d_inner=8)
-    with pytest.raises(UsageError):
+    with pytest.raises(UsageError, match=r"E001 .*'cls_before_pooler'.*XLNetModel"):
         require_pooling(XLNetModel(shape), "cls_before_pooler")
     require_pooling(XLNetModel(shape), "mean")
 
@@ -135,7 +135,7 @@ def test_no_token_types_are_passed_where_the_encoder_passes_none():
     assert tokenizer_settings(tokenizer)["model_input_names"] == ["input_ids", "attention_mask"]
 
 
-@pytest.mark.parametrize("method", ["simcse", "conpono", "fine_tune"])
+@pytest.mark.parametrize("method", ["simcse", "infocse_idc", "conpono", "fine_tune", "bce", "ct"])
 def test_a_trained_t5_is_saved(method, tmp_path):
     before = started(t5(tmp_path / "base"))
     recipe, learner = made(method, started(tmp_path / "base"))
@@ -171,16 +171,22 @@ def test_a_t5_has_one_table_of_token_vectors_in_its_state(tmp_path):
     ("method", "settings"),
     [
         ("consert", {}),
+        ("consert", {"first": ("adversarial",), "second": ()}),
+        ("sg_opt", {}),
         ("condenser", {}),
         ("infocse_aux", {"random_head": True}),
         ("esimcse", {}),
         ("mirror_bert", {"drophead": 0.2}),
         ("sncse", PROMPT),
+        ("hicl", SLICES),
         ("declutr", SPANS),
+        ("clm_autoencoder", {}),
+        ("ict", {}),
+        ("cpc", {}),
     ],
 )
 def test_a_method_that_needs_a_bert_refuses_a_t5(method, settings, tmp_path):
-    with pytest.raises(RecipeError):
+    with pytest.raises(RecipeError, match="T5EncoderModel"):
         made(method, started(t5(tmp_path)), **settings)
 
 
@@ -188,9 +194,9 @@ WIDTH = {"d_model": 16, "encoder_ffn_dim": 16, "decoder_ffn_dim": 16}
 LAYERS = {"encoder_layers": 1, "decoder_layers": 1}
 HEADS = {"encoder_attention_heads": 2, "decoder_attention_heads": 2}
 DECODERS = [
-    (BartModel, BartConfig, WIDTH | LAYERS | HEADS),
-    (PegasusModel, PegasusConfig, WIDTH | LAYERS | HEADS),
-    (GPT2Model, GPT2Config, {"n_embd": 16, "n_layer": 1, "n_head": 2}),
+    (BartModel, BartConfig, WIDTH | LAYERS | HEADS, "'bart'"),
+    (PegasusModel, PegasusConfig, WIDTH | LAYERS | HEADS, "'pegasus'"),
+    (GPT2Model, GPT2Config, {"n_embd": 16, "n_layer": 1, "n_head": 2}, "'gpt2'"),
     (
         LlamaModel,
         LlamaConfig,
@@ -200,15 +206,16 @@ DECODERS = [
             "num_hidden_layers": 1,
             "num_attention_heads": 2,
         },
+        "'llama'",
     ),
 ]
 
 
-@pytest.mark.parametrize(("architecture", "shape", "sizes"), DECODERS)
-def test_a_transformer_that_generates_text_is_refused(architecture, shape, sizes, tmp_path):
+@pytest.mark.parametrize(("architecture", "shape", "sizes", "values"), DECODERS)
+def test_a_transformer_that_generates_text_is_refused(architecture, shape, sizes, values, tmp_path):
     folder = published(architecture, shape, tmp_path, **sizes)
     for refuse in (encoder_kind, lambda name: started(Path(name))):
-        with pytest.raises(UsageError):
+        with pytest.raises(UsageError, match=f"E001 .*{values}"):
             refuse(str(folder))
 
 
@@ -226,3 +233,11 @@ def test_a_transformer_that_generates_text_is_refused(architecture, shape, sizes
 def test_a_bidirectional_or_unknown_transformer_is_accepted(config, tmp_path):
     (tmp_path / "config.json").write_text(config)
     refuse_decoders(tmp_path)
+
+
+def test_a_t5_without_modules_gives_the_vectors_of_sentence_transformers(tmp_path):
+    base = t5(tmp_path)
+    peer = SentenceTransformer(str(base), device="cpu")
+    peer.max_seq_length = 18
+    theirs = peer.encode(TEXTS, show_progress_bar=False, normalize_embeddings=True)
+    np.testing.assert_allclose(embed_texts(started(base), TEXTS), theirs, atol=1e-5)

@@ -63,13 +63,13 @@ def test_a_batch_that_fails_stops_the_others(monkeypatch):
     monkeypatch.setattr(type(encoder), "forward", broken)
     batches = 200
     before = torch.get_num_threads()
-    with pytest.raises(RuntimeError):
+    with pytest.raises(RuntimeError, match="out of memory"):
         encode(encoder, [np.array([number, 5, 6, 7]) for number in range(batches)])
     assert len(read) < batches
     assert torch.get_num_threads() == before
 
 
-@pytest.mark.parametrize("pooling", ["mean", "cls_before_pooler"])
+@pytest.mark.parametrize("pooling", ["mean", "cls", "cls_before_pooler", "first_last_mean"])
 def test_exact_lengths_give_what_padding_and_a_mask_give(pooling, sentences):
     encoder = start("transformer", pooling=pooling).eval()
     sequences = encoder.tokenise(sentences)
@@ -156,7 +156,7 @@ def test_vectors_that_are_not_finite_are_refused_with_their_rows():
     with torch.no_grad():
         encoder.backbone.embedding.weight[encoder.tokenise(["form"])[0]] = float("nan")
     sequences = encoder.tokenise(["pay", "a form", "claim", "form"])
-    with pytest.raises(BadEmbeddingError, match=r"\[101, 103\]"):
+    with pytest.raises(BadEmbeddingError, match=r"\b2 of 4\b.*\[101, 103\]"):
         encode(encoder, sequences, first=100)
 
 
@@ -195,7 +195,7 @@ def test_rows_are_encoded_again_in_float32_once_only(monkeypatch, caplog):
     with torch.no_grad():
         encoder.backbone.embedding.weight[encoder.tokenise(["form"])[0]] = float("nan")
     passes = overflowing(monkeypatch, encoder, "form")
-    with pytest.raises(BadEmbeddingError, match=r"\[1\]"):
+    with pytest.raises(BadEmbeddingError, match=r"\b1 of 2\b.*\[1\]"):
         encode(encoder, encoder.tokenise(["pay", "form"]), dtype="bfloat16")
     assert sum(passes) == 2 + 1
     assert len(caplog.records) == 1
@@ -211,8 +211,9 @@ def test_a_zero_vector_is_refused_only_for_a_transformer_with_cosine(name, simil
         for weights in encoder.parameters():
             weights.zero_()
     if refused:
-        with pytest.raises(BadEmbeddingError):
+        with pytest.raises(BadEmbeddingError) as refusal:
             embed_texts(encoder, ["a form"])
+        assert refusal.value.sentences == [0]
     else:
         assert not embed_texts(encoder, ["a form"]).any()
 
@@ -223,3 +224,15 @@ def test_pooled_vectors_are_the_vectors_of_dot(name, sentences):
     pooled = pooled_vectors(cosine, cosine.tokenise(sentences))
     np.testing.assert_array_equal(pooled, embed_texts(dot, sentences))
     assert np.linalg.norm(pooled, axis=1).std() > 1e-3
+
+
+def test_an_encoder_begins_without_dropout():
+    for name in NAMES:
+        assert not any(module.training for module in start(name).modules())
+
+
+def test_dropout_is_there_for_training():
+    encoder = start("transformer").train()
+    ids = torch.from_numpy(np.stack(encoder.tokenise(["file a form"] * 2)))
+    first, second = encoder(ids)
+    assert not torch.equal(first, second)

@@ -29,7 +29,7 @@ STATIC = TRAINED.model_copy(update={"base": "static", "kind": "static"})
 def test_the_card_has_corpus_parent_scores_and_licence():
     card = model_card(TRAINED)
     for part in (
-        "1,200",
+        "Labelled pairs: 1,200",
         "2,306 documents (documents:ba9876543210)",
         "model:0123456789ab",
         "| start | 0.7250 |  |",
@@ -83,3 +83,13 @@ def test_unknown_values_are_left_out():
     absent = ("license:", "## Scores", "Corpus", "None", "Labelled pairs", "R@k", "tokens of")
     for unknown in absent:
         assert unknown not in card
+
+
+def test_only_the_card_of_a_transformer_loads_the_transformer():
+    assert "AutoModel" in model_card(TRAINED)
+    assert "AutoModel" not in model_card(STATIC)
+    assert "AutoModel" in model_card(CardFacts())
+
+
+def test_a_name_stays_on_its_line():
+    assert "# blog # injected\n" in model_card(TRAINED)

@@ -32,9 +32,9 @@ from tests.encoder.starting import start
 KINDS = [
     ("static", "mean", "cosine"),
     ("static", "mean", "dot"),
-    ("transformer", "mean", "dot"),
     *(
-        ("transformer", pooling, "cosine")
+        ("transformer", pooling, similarity)
+        for similarity in ("cosine", "dot")
         for pooling in (
             "mean",
             "cls",
@@ -155,7 +155,7 @@ class Evil:
         return Path.touch, (self.mark,)
 
 
-@pytest.mark.parametrize("name", ["pytorch_model.bin", "1_Pooling/optimizer.pt"])
+@pytest.mark.parametrize("name", ["pytorch_model.bin", "1_Pooling/optimizer.pt", "scaler.pkl"])
 def test_a_pickle_in_the_folder_is_refused_and_runs_nothing(name, tmp_path):
     folder, mark = tmp_path / "model", tmp_path / "it-ran"
     save_encoder(start("transformer"), folder, "card")
@@ -171,7 +171,7 @@ def test_a_pickle_beside_safetensors_is_not_read(tmp_path):
     (folder / "pytorch_model.bin").write_bytes(pickle.dumps(Evil(mark)))
     assert start_encoder(EncoderConfig(name=str(folder))).kind == "transformer"
     (folder / "model.safetensors").unlink()
-    with pytest.raises(UnsafeModelError):
+    with pytest.raises(UnsafeModelError, match=r"pytorch_model\.bin"):
         start_encoder(EncoderConfig(name=str(folder)))
     assert not mark.exists()
 
@@ -232,45 +232,69 @@ def damaged(name: str, content: bytes) -> Callable[[Path], None]:
 
 
 REFUSED = {
-    "module of foreign code": ("mean", foreign_module, UnsafeModelError),
+    "module of foreign code": ("mean", foreign_module, UnsafeModelError, r"custom_st\.Transformer"),
     "remote code": (
         "mean",
         lambda f: edit_json(f / "config.json", auto_map={"AutoModel": "modeling.Model"}),
         UnsafeModelError,
+        "auto_map",
     ),
-    "fewer dimensions": ("mean", state(truncate_dim=8), UsageError),
+    "fewer dimensions": ("mean", state(truncate_dim=8), UsageError, r"\b8 dimensions"),
     "default prompt": (
         "mean",
         state(prompts={"query": "find: "}, default_prompt_name="query"),
         UsageError,
+        "'query'",
     ),
-    "euclidean distance": ("mean", state(similarity_fn_name="euclidean"), UsageError),
-    "foreign pooler": ("cls", foreign_pooler, UsageError),
-    "other layer weights": ("first_last_mean", other_layer_weights, UsageError),
+    "euclidean distance": ("mean", state(similarity_fn_name="euclidean"), UsageError, "euclidean"),
+    "foreign pooler": ("cls", foreign_pooler, UsageError, "Dense"),
+    "other layer weights": (
+        "first_last_mean",
+        other_layer_weights,
+        UsageError,
+        "WeightedLayerPooling",
+    ),
     "unknown pooling": (
         "mean",
         lambda f: (f / "1_Pooling/config.json").write_text('{"pooling_mode": "max"}') and None,
         UsageError,
+        "'max'",
     ),
-    "cls without pooler": ("cls", without_pooler, UsageError),
+    "cls without pooler": ("cls", without_pooler, UsageError, "cls_before_pooler"),
     "length beyond positions": (
         "mean",
         lambda f: edit_json(f / "sentence_bert_config.json", max_seq_length=4_000),
         UsageError,
+        r"\b4000\b",
     ),
-    "missing weights": ("mean", missing_layer, BadDataError),
-    "damaged modules.json": ("mean", damaged("modules.json", b"[{"), BadDataError),
-    "another type in config.json": ("mean", damaged("config.json", b"[1]"), BadDataError),
-    "damaged tokenizer": ("mean", damaged("tokenizer.json", b"{}"), BadDataError),
-    "damaged weights": ("mean", damaged("model.safetensors", b"half of the wei"), BadDataError),
+    "missing weights": (
+        "mean",
+        missing_layer,
+        BadDataError,
+        r"encoder\.layer\.0\.output\.dense\.weight",
+    ),
+    "damaged modules.json": (
+        "mean",
+        damaged("modules.json", b"[{"),
+        BadDataError,
+        r"modules\.json",
+    ),
+    "another type in config.json": ("mean", damaged("config.json", b"[1]"), BadDataError, "config"),
+    "damaged tokenizer": ("mean", damaged("tokenizer.json", b"{}"), BadDataError, "E100"),
+    "damaged weights": (
+        "mean",
+        damaged("model.safetensors", b"half of the wei"),
+        BadDataError,
+        "E100",
+    ),
 }
 
 
-@pytest.mark.parametrize(("pooling", "edit", "error"), REFUSED.values(), ids=REFUSED)
-def test_a_folder_that_cannot_be_read_as_stated_is_refused(pooling, edit, error, tmp_path):
+@pytest.mark.parametrize(("pooling", "edit", "error", "values"), REFUSED.values(), ids=REFUSED)
+def test_a_folder_that_cannot_be_read_as_stated_is_refused(pooling, edit, error, values, tmp_path):
     save_encoder(start("transformer", pooling=pooling), tmp_path, "card")
     edit(tmp_path)
-    with pytest.raises(error) as refused:
+    with pytest.raises(error, match=values) as refused:
         load_encoder(tmp_path)
     assert refused.value.code == error.code
 
@@ -284,7 +308,7 @@ def test_a_prompt_that_is_not_the_default_is_accepted(tmp_path):
 def test_another_pooling_needs_no_foreign_pooler(tmp_path):
     save_encoder(start("transformer", pooling="cls"), tmp_path, "card")
     foreign_pooler(tmp_path)
-    with pytest.raises(UsageError):
+    with pytest.raises(UsageError, match="Dense"):
         start_encoder(EncoderConfig(name=str(tmp_path)))
     other = EncoderConfig(name=str(tmp_path), pooling="cls_before_pooler")
     assert start_encoder(other).pooling == "cls_before_pooler"
@@ -294,12 +318,12 @@ def test_a_transformer_without_pooler_has_all_poolings_except_cls(tmp_path):
     save_encoder(start("transformer"), tmp_path, "card")
     without_pooler(tmp_path)
     assert "pooler.dense.weight" not in load_encoder(tmp_path).backbone.state_dict()
-    with pytest.raises(UsageError):
+    with pytest.raises(UsageError, match="cls_before_pooler"):
         start_encoder(EncoderConfig(name=str(tmp_path), pooling="cls"))
 
 
 def test_a_folder_without_an_encoder_is_refused(tmp_path):
-    with pytest.raises(MissingEncoderError):
+    with pytest.raises(MissingEncoderError, match="safetensors"):
         load_encoder(tmp_path)
 
 

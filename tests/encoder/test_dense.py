@@ -20,10 +20,10 @@ from sentemb_core.methods.parts.copies import twin
 from tests.encoder.starting import start
 
 KINDS = [
-    ("static", "mean", "cosine"),
-    ("transformer", "mean", "dot"),
-    ("transformer", "cls", "cosine"),
-    ("transformer", "last_two_mean", "cosine"),
+    ("static", "mean"),
+    ("transformer", "mean"),
+    ("transformer", "cls"),
+    ("transformer", "last_two_mean"),
 ]
 
 
@@ -51,7 +51,8 @@ def with_layers(bare: Encoder, layers: nn.Sequential) -> Encoder:
     )
 
 
-@pytest.mark.parametrize(("name", "pooling", "similarity"), KINDS)
+@pytest.mark.parametrize("similarity", ["cosine", "dot"])
+@pytest.mark.parametrize(("name", "pooling"), KINDS)
 def test_sentence_transformers_and_a_loaded_encoder_give_the_same_vectors(
     name, pooling, similarity, sentences, tmp_path
 ):
@@ -98,7 +99,8 @@ def test_a_copy_has_layers_of_its_own():
     [[nn.Linear(16, 4), nn.Tanh()], [nn.ReLU()], [nn.Linear(16, 4), nn.ReLU(), nn.ReLU()]],
 )
 def test_layers_that_no_dense_module_holds_are_refused(layers):
-    with pytest.raises(UsageError):
+    found = ", ".join(type(layer).__name__ for layer in layers)
+    with pytest.raises(UsageError, match=rf"E001 .*Found {found}\."):
         with_layers(start("static"), nn.Sequential(*layers))
 
 
@@ -118,7 +120,7 @@ def edited(folder: Path, **settings: object) -> None:
 def test_a_dense_module_that_is_no_layer_is_refused(settings, tmp_path):
     save_encoder(layered("transformer"), tmp_path, "card")
     edited(tmp_path / "3_Dense", **settings)
-    with pytest.raises(UsageError):
+    with pytest.raises(UsageError, match="Dense"):
         load_encoder(tmp_path)
 
 
@@ -129,7 +131,7 @@ def test_a_layer_before_the_pooler_or_after_the_normalising_is_refused(tmp_path)
         listed = json.loads((folder / "modules.json").read_text())
         assert len(listed) == len(order)
         (folder / "modules.json").write_text(json.dumps([listed[k] for k in order]))
-        with pytest.raises(UsageError):
+        with pytest.raises(UsageError, match="E001"):
             load_encoder(folder)
 
 
@@ -140,5 +142,14 @@ def test_a_layer_without_weights_is_an_error_and_not_random_numbers(tmp_path):
         "linear.bias",
     }
     (tmp_path / "1_Dense/model.safetensors").unlink()
-    with pytest.raises(MissingEncoderError):
+    with pytest.raises(MissingEncoderError, match="1_Dense"):
         load_encoder(tmp_path)
+
+
+def test_layers_compute_the_vectors_from_the_pooled_vector(sentences):
+    encoder = layered("transformer", similarity="dot")
+    pooled = embed_texts(start("transformer", similarity="dot"), sentences)
+    with torch.inference_mode():
+        expected = encoder.layers(torch.from_numpy(pooled)).numpy()
+    np.testing.assert_allclose(embed_texts(encoder, sentences), expected, atol=1e-6)
+    assert (encoder.hidden_dim, encoder.dim) == (16, 7)

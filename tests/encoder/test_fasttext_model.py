@@ -140,20 +140,34 @@ def test_gensim_reads_the_same_vectors(minn: int, tmp_path: Path):
 
 
 BROKEN = [
-    ("cut in its matrix", Written().bytes()[:-1]),
-    ("cut in its words", Written().bytes()[:110]),
-    ("cut in its head", Written().bytes()[:20]),
-    ("another version", Written(version=13).bytes()),
-    ("pruned", Written(pruned=0).bytes()),
-    ("quantised", Written(quantised=True).bytes()),
+    ("cut in its matrix", Written().bytes()[:-1], r"model\.bin"),
+    ("cut in its words", Written().bytes()[:110], r"model\.bin"),
+    ("cut in its head", Written().bytes()[:20], r"model\.bin"),
+    ("another version", Written(version=13).bytes(), r"version 13.*\.vec"),
+    ("pruned", Written(pruned=0).bytes(), r"\.ftz.*\.vec"),
+    ("quantised", Written(quantised=True).bytes(), r"\.ftz"),
     ("fewer buckets than stated", Written().bytes().replace(
-        struct.pack("<4i", 2, 20, 3, 6), struct.pack("<4i", 2, 19, 3, 6))),
-    ("fewer rows than words", Written(buckets=-3).bytes()),
+        struct.pack("<4i", 2, 20, 3, 6), struct.pack("<4i", 2, 19, 3, 6)), "19 buckets.*28 rows"),
+    ("fewer rows than words", Written(buckets=-3).bytes(), "-3 buckets.*5 rows"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("content", [case[1] for case in BROKEN], ids=[case[0] for case in BROKEN])
-def test_a_broken_model_is_refused(content: bytes, tmp_path: Path):
+@pytest.mark.parametrize(
+    ("content", "values"), [case[1:] for case in BROKEN], ids=[case[0] for case in BROKEN]
+)
+def test_a_broken_model_is_refused(content: bytes, values: str, tmp_path: Path):
     (tmp_path / "model.bin").write_bytes(content)
-    with pytest.raises(UnreadableSourceError):
+    with pytest.raises(UnreadableSourceError, match=values):
         read_word_vectors(tmp_path / "model.bin")
+
+
+def test_the_hash_of_the_slow_loop_is_that_of_fasttext():
+    """FNV-1a of 32 bits; a byte above 127 is widened with its sign, which plain FNV-1a is not."""
+    assert fnv("a") == 0xE40C292C
+    assert fnv("ü") != 0xE40C292C
+    assert fnv("ü") == ((((2_166_136_261 ^ 0xFFFFFFC3) * 16_777_619) % 2**32 ^ 0xFFFFFFBC)
+                        * 16_777_619) % 2**32  # fmt: skip
+
+
+def test_a_limit_reads_the_first_words(tmp_path: Path):
+    assert read_word_vectors(Written().saved(tmp_path), limit=2).words == WORDS[:2]

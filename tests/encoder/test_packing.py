@@ -118,3 +118,7 @@ def test_the_backbone_is_restored(tmp_path, monkeypatch):
     assert encoder.backbone.config._attn_implementation == "sdpa"
     save_encoder(encoder, tmp_path, "a card")
     assert not [file for file in tmp_path.rglob("*.json") if "sentemb_packed" in file.read_text()]
+
+
+def test_a_static_table_has_nothing_to_pack():
+    assert not packs(start("static").backbone)

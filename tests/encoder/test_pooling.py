@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from sentemb_core.encoder.pooling import mean_pool
+from sentemb_core.encoder.pooling import mean_pool, two_layer_mean
 from tests.encoder.starting import start
 
 HIDDEN = torch.tensor([[[1.0, 2.0], [3.0, 6.0], [100.0, 100.0]]])
@@ -38,3 +38,7 @@ def test_each_name_means_two_of_the_hidden_states(pooling, layers):
     assert len(states) == 4
     expected = (states[layers[0]] + states[layers[1]]).mean(1) / 2
     torch.testing.assert_close(encoder(ids), expected)
+
+
+def test_two_layers_weigh_the_same():
+    assert two_layer_mean(HIDDEN, 3 * HIDDEN, MASK).tolist() == [[4.0, 8.0]]

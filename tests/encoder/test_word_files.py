@@ -1,6 +1,7 @@
 """Every form of word vector file gives the same table, and every broken file is refused."""
 
 import gzip
+import re
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -62,7 +63,7 @@ def saved(folder: Path, content: bytes, name: str = "glove.txt") -> Path:
 
 
 @pytest.mark.parametrize(("form", "name"), FORMS)
-@pytest.mark.parametrize("packed", ["", ".GZ"])
+@pytest.mark.parametrize("packed", ["", ".gz", ".GZ"])
 def test_every_form_gives_the_same_words_and_vectors(
     form: Callable[[Table], bytes], name: str, packed: str, tmp_path: Path
 ):
@@ -103,47 +104,68 @@ def test_a_word_may_contain_blanks_as_in_glove_840b(tmp_path: Path):
     assert found.words[3:] == [". . .", "on it"]
 
 
-def test_one_broken_word_in_a_hundred_is_left_out(tmp_path: Path):
+def test_one_broken_word_in_a_hundred_is_left_out(tmp_path: Path, caplog):
     many: Table = {b"w%d" % k: [k, 1] for k in range(400)}
     content = glove(many) + b"w7 0 0\n\xff\xfe 0 0\n"
     found = read_word_vectors(saved(tmp_path, content))
     assert len(found.words) == 400
     assert found.vectors[7].tolist() == [7, 1]
+    [record] = caplog.records
+    assert re.findall(r"\d+", record.args[1].replace("UTF-8", "")) == ["1", "1"]
 
 
 BROKEN = [
-    ("a number too few", "glove.txt", glove(THREE) + b"tax 1\n", BadDataError),
-    ("a number too many", "glove.txt", glove(THREE) + b"tax 1 2 3\n", BadDataError),
-    ("a header of another dimension", "w.txt", b"3 4\n" + glove(THREE), BadDataError),
-    ("no number", "glove.txt", glove(THREE) + b"tax 1 x\n", BadDataError),
-    ("no finite number", "glove.txt", glove(THREE) + b"tax 1 nan\n", BadDataError),
-    ("a repeated word", "glove.txt", glove(THREE) + b"the 1 2\n", BadDataError),
-    ("a word in Latin-1", "glove.txt", glove(THREE) + b"\xfcber 1 2\n", BadDataError),
-    ("text cut off", "w.txt", b"4 2\n" + glove(THREE), UnreadableSourceError),
-    ("binary cut off", "w.bin", binary(THREE)[:-3], UnreadableSourceError),
+    ("a number too few", "glove.txt", glove(THREE) + b"tax 1\n", BadDataError,
+     r"E100 .*2 numbers.*vector 4 has 1"),
+    ("a number too many", "glove.txt", glove(THREE) + b"tax 1 2 3\n", BadDataError,
+     r"E100 .*vector 4 has 3"),
+    ("a header of another dimension", "w.txt", b"3 4\n" + glove(THREE), BadDataError,
+     r"E100 .*4 numbers.*vector 1 has 2"),
+    ("no number", "glove.txt", glove(THREE) + b"tax 1 x\n", BadDataError,
+     "E100 Vector 4 "),
+    ("no finite number", "glove.txt", glove(THREE) + b"tax 1 nan\n", BadDataError,
+     "E100 .*'tax'"),
+    ("a repeated word", "glove.txt", glove(THREE) + b"the 1 2\n", BadDataError,
+     r"E100 .*\b1 repeated\b.* of 4\b"),
+    ("a word in Latin-1", "glove.txt", glove(THREE) + b"\xfcber 1 2\n", BadDataError,
+     r"E100 .*\b1 not UTF-8.* of 4\b"),
+    ("text cut off", "w.txt", b"4 2\n" + glove(THREE), UnreadableSourceError,
+     r"E103 .*\b4\b.*\b3\b"),
+    ("binary cut off", "w.bin", binary(THREE)[:-3], UnreadableSourceError,
+     r"E103 .*\b3\b.*\b2\b"),
     ("binary of fewer numbers than stated", "w.bin", b"3 9" + binary(THREE)[3:],
-     UnreadableSourceError),
+     UnreadableSourceError, r"E103 .*\b9\b"),
     ("binary of more numbers than stated", "w.bin", b"3 1" + binary(THREE)[3:],
-     UnreadableSourceError),
+     UnreadableSourceError, r"E103 .*\b3\b.*\b1\b"),
     ("binary of more vectors than stated", "w.bin", b"2 2" + binary(THREE)[3:],
-     UnreadableSourceError),
-    ("binary without a header", "w.bin", glove(THREE), UnreadableSourceError),
-    ("an absurd dimension", "w.bin", b"3 99999999\nthe ", UnreadableSourceError),
+     UnreadableSourceError, r"E103 .*\b2\b.*\b2\b"),
+    ("binary without a header", "w.bin", glove(THREE), UnreadableSourceError,
+     r"E103 .*w\.bin"),
+    ("an absurd dimension", "w.bin", b"3 99999999\nthe ", UnreadableSourceError,
+     "E103 .*found 99999999"),
     ("a packed model of fastText", "w.bin.gz", gzip.compress(MAGIC + b"..."),
-     UnreadableSourceError),
+     UnreadableSourceError, r"E103 .*w\..*"),
     ("a gzipped model in capitals", "w.BIN.GZ", gzip.compress(MAGIC + b"..."),
-     UnreadableSourceError),
-    ("a zip archive", "w.txt", b"PK\x03\x04...", UnreadableSourceError),
-    ("half a gzip file", "w.txt.gz", gzip.compress(glove(THREE))[:-12], UnreadableSourceError),
-    ("nothing", "w.txt", b"", UnreadableSourceError),
-    ("a header alone", "w.txt", b"0 2\n", BadDataError),
+     UnreadableSourceError, r"E103 .*w\..*"),
+    ("a zip archive", "w.txt", b"PK\x03\x04...", UnreadableSourceError, r"E103 .*w\..*"),
+    ("half a gzip file", "w.txt.gz", gzip.compress(glove(THREE))[:-12], UnreadableSourceError,
+     r"E103 .*w\.txt\.gz"),
+    ("nothing", "w.txt", b"", UnreadableSourceError, r"E103 .*found 0\b"),
+    ("a header alone", "w.txt", b"0 2\n", BadDataError, r"E100 .* of 0\b"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "error"), [case[1:] for case in BROKEN], ids=[c[0] for c in BROKEN]
+    ("name", "content", "error", "values"),
+    [case[1:] for case in BROKEN],
+    ids=[c[0] for c in BROKEN],
 )
-def test_a_broken_file_is_refused(name, content, error, tmp_path: Path):
-    with pytest.raises(error) as refused:
+def test_a_broken_file_is_refused(name, content, error, values, tmp_path: Path):
+    with pytest.raises(error, match=values) as refused:
         read_word_vectors(saved(tmp_path, content, name))
     assert refused.value.code == error.code
+
+
+def test_an_absent_file_is_refused(tmp_path: Path):
+    with pytest.raises(UnreadableSourceError, match=r"E103 .*nowhere\.txt"):
+        read_word_vectors(tmp_path / "nowhere.txt")

@@ -120,12 +120,12 @@ def test_progress_counts_every_text_of_every_pass():
 
 def test_a_corpus_whose_words_are_all_rare_is_refused():
     pytest.importorskip("gensim", reason="gensim is not installed: pip install 'sentemb[words]'")
-    with pytest.raises(BadDataError):
+    with pytest.raises(BadDataError, match=r"E100 .*\b5\b"):
         trained_word_vectors(["every word once"], 0)
 
 
 def test_training_without_gensim_is_refused(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "gensim", None)
     monkeypatch.setitem(sys.modules, "gensim.models", None)
-    with pytest.raises(MissingEncoderError):
+    with pytest.raises(MissingEncoderError, match=r"sentemb\[words\]"):
         trained_word_vectors(["a b"], 0)

@@ -67,12 +67,12 @@ def may_be_wrong(left: View, right: View, i: int, j: int, own: list[int], *, wit
     return (
         j not in own
         and not repeats(left.text, right.text)
-        and not repeats(said(left), said(right))
+        and not repeats(wording_of(left), wording_of(right))
         and (within or left.document[i] != right.document[j])
     )
 
 
-def said(view: View) -> np.ndarray:
+def wording_of(view: View) -> np.ndarray:
     """Hashes of what the rows themselves say."""
     return view.text if view.wording is None else view.wording
 
@@ -140,7 +140,8 @@ def slow_segments(
             wrong += [
                 j
                 for j in sequence
-                if j not in itself and (left.wording is None or said(left)[i] != said(other)[j])
+                if j not in itself
+                and (left.wording is None or wording_of(left)[i] != wording_of(other)[j])
             ]
         weights = [1 / list(other.owner).count(other.owner[j]) if averaged else 1.0 for j in wrong]
         scores = [similarity_of(anchors[i], rivals[j], similarity) / temperature for j in wrong]

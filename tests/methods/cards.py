@@ -446,7 +446,7 @@ def surprise(head: Any, state: Tensor, table: Tensor, target: int) -> Tensor:
     return logits.exp().sum().log() - logits[target]
 
 
-def told(head: Any, states: Tensor, table: Tensor, targets: np.ndarray) -> Vectors:
+def losses_of_targets(head: Any, states: Tensor, table: Tensor, targets: np.ndarray) -> Vectors:
     """The surprise at every target of a row."""
     pairs = zip(states, targets.tolist(), strict=True)
     return [surprise(head, state, table, target) for state, target in pairs if target != IGNORED]
@@ -468,7 +468,7 @@ def filled_by_the_encoder(scene: Scene, name: str, head: str = "language") -> Te
     language = scene.who.networks.get_submodule(head)
     return mean_over_targets(
         [
-            told(language, layers_of(encoder, row)[-1], table_of(encoder), targets)
+            losses_of_targets(language, layers_of(encoder, row)[-1], table_of(encoder), targets)
             for row, targets in zip(view.tokens, view.targets, strict=True)
         ]
     )
@@ -477,7 +477,7 @@ def filled_by_the_encoder(scene: Scene, name: str, head: str = "language") -> Te
 def filled(filler: Any, vector: Tensor, early: Tensor, table: Tensor, targets: np.ndarray):
     """The surprises of a `MaskFiller` at one row."""
     states = filler(vector[None], early[None], torch.ones(1, len(early), dtype=torch.long))[0]
-    return told(filler.language, states, table, targets)
+    return losses_of_targets(filler.language, states, table, targets)
 
 
 def condenser(scene: Scene) -> Tensor:
@@ -555,7 +555,7 @@ def clm_autoencoder(scene: Scene) -> Tensor:
     for row, targets in zip(view.tokens, view.targets, strict=True):
         text = np.append(row[:1], targets[1:])
         states = decoder(encoder, vector_of(encoder, row)[None], torch.from_numpy(text)[None])[0]
-        rows.append(told(decoder.language, states[:-1], table_of(encoder), text[1:]))
+        rows.append(losses_of_targets(decoder.language, states[:-1], table_of(encoder), text[1:]))
     mean = {"row": mean_of_sums, "target": mean_over_targets}[scene.settings.per]
     return beside_simcse(scene, mean(rows))
 

@@ -149,7 +149,7 @@ def test_parts_without_pairs_are_skipped(corpus: TokenCorpus, caplog):
             ]
             for epoch in epochs:
                 assert (42, 43) in [pair for pairs in epoch for pair in pairs], "of shard 7"
-    assert any("E102" in line for line in caplog.messages)
+    assert any("E102 nothing" in line for line in caplog.messages)
     giving = set()
     with pytest.raises(EmptyPairsError):
         PartBatches(of, SHARDS, 0)
@@ -161,3 +161,15 @@ def test_some_shards_of_a_large_corpus_follow_the_seed(corpus: TokenCorpus):
     assert len({tuple(part.texts(np.arange(len(part)))) for part in parts}) == 3
     few = corpus.part([2, 9])
     assert some(few, 0).texts(np.arange(12)) == few.texts(np.arange(12))
+
+
+def test_every_part_draws_its_batches_by_a_seed_of_its_own(corpus: TokenCorpus):
+    seeds: list[int] = []
+
+    def of(shards, seed):
+        seeds.append(seed)
+        config = TrainingConfig(method="conpono", batch_size=4, seed=seed)
+        return sampler_for(config, method_for(config.method, tiny.static()), corpus.part(shards))
+
+    PartBatches(of, SHARDS, 0).batch(23)
+    assert len({*seeds}) == len(seeds) == 6, "three parts an epoch"

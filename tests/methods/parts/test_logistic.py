@@ -165,7 +165,7 @@ def test_sentences_that_may_not_be_compared_teach_nothing():
 
 def test_one_sentence_has_no_negatives():
     own = torch.ones(3, 1, dtype=torch.bool)
-    with pytest.raises(NoNegativesError, match=r"\b1 sentence\b"):
+    with pytest.raises(NoNegativesError, match=r"\b1\b"):
         jensen_shannon(torch.zeros(3, 1), own, ~own)
 
 
@@ -222,7 +222,7 @@ def test_a_single_sentence_has_none_at_all():
     alone = view([5], lengths=[2])
     rows = batch(tokens=alone)
     vectors = {"tokens": torch.zeros(1, 2, 3)}
-    with pytest.raises(NoNegativesError, match=r"\b1 sentence\b"):
+    with pytest.raises(NoNegativesError, match=r"\b1\b"):
         mutual_information("tokens")(vectors, rows, learner())
 
 

@@ -42,14 +42,14 @@ def slow_negatives(left, right, positive):
     def repeats(mine, theirs, i, j):
         return theirs[j] in {mine[i], *theirs[positive[i]]}
 
-    def said(view):
+    def wording_of(view):
         return view.text if view.wording is None else view.wording
 
     def allowed(i, j):
         return (
             left.document[i] != right.document[j]
             and not repeats(left.text, right.text, i, j)
-            and not repeats(said(left), said(right), i, j)
+            and not repeats(wording_of(left), wording_of(right), i, j)
         )
 
     return [[allowed(i, j) for j in range(len(right))] for i in range(len(left))]
@@ -208,3 +208,9 @@ def test_a_static_encoder_has_contexts_without_special_tokens():
     view = context(1.0, 288, special_tokens=False)(corpus, every_sentence(corpus), rng())
     for tokens in view.tokens:
         assert tokens.min() >= 4
+
+
+def test_no_rows_have_no_content():
+    content = content_of([])
+    assert (len(content.ids), len(content.counts)) == (0, 0)
+    assert rows_of(content.ids, content.lengths) == []
