@@ -164,8 +164,8 @@ def test_blocks_keep_the_distribution(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_unequal_sides_no_values_and_nan_are_refused():
-    with pytest.raises(BadDataError):
+    with pytest.raises(BadDataError, match="3 and 4"):
         paired_difference(np.zeros(3), np.zeros(4), 0)
-    for values in ([], [0.5, np.nan]):
-        with pytest.raises(BadDataError):
+    for values, counts in (([], "0 queries, 0 "), ([0.5, np.nan], "2 queries, 1 ")):
+        with pytest.raises(BadDataError, match=counts):
             resampled_means(np.array(values, dtype=np.float64), 0)

@@ -57,6 +57,7 @@ def test_index_matches_its_own_encoder_only(canaries, tmp_path):
     other = match_index(canaries, index_of(static(seed=1), tmp_path / "other"))
     assert not other.same
     assert other.least_cosine < 0.9
+    assert "10" in other.reason
 
 
 def test_encoder_matches_its_own_index_without_canaries(tmp_path):
@@ -85,6 +86,8 @@ def test_float16_rounding_matches_and_a_little_training_does_not(canaries):
 def test_vectors_of_another_size_do_not_match(canaries):
     match = match_vectors(canaries, canaries.sentences[:3], np.ones((3, 8), np.float32))
     assert (match.same, match.least_cosine) == (False, None)
+    assert "16" in match.reason
+    assert "8" in match.reason
 
 
 def test_one_slightly_wrong_vector_is_enough_for_a_mismatch():
@@ -98,21 +101,26 @@ def test_one_slightly_wrong_vector_is_enough_for_a_mismatch():
 
 
 def test_index_without_sentences_or_without_canaries_is_refused(canaries, tmp_path):
-    with pytest.raises(UsageError):
+    with pytest.raises(UsageError, match=r"lacks sentence\b.*--by sentence"):
         match_index(canaries, index_of(static(), tmp_path / "documents", by="document"))
     write_canaries(static(), ["w70 w71", "w72"], tmp_path / "foreign.parquet")
-    with pytest.raises(UsageError):
+    with pytest.raises(UsageError, match=r"foreign\.parquet .*\b10\b"):
         match_index(canaries, tmp_path / "foreign.parquet")
 
 
 @pytest.mark.parametrize(
-    ("sentences", "vectors"),
-    [(["w5"], ["w6"]), ([5], [[1.0]]), (["w5", "w6"], [[1.0, 0.0], [1.0]]), ([None], [None])],
+    ("sentences", "vectors", "values"),
+    [
+        (["w5"], ["w6"], "string and string"),
+        ([5], [[1.0]], r"int64 and list<.*double>"),
+        (["w5", "w6"], [[1.0, 0.0], [1.0]], "3 numbers in 2 rows"),
+        ([None], [None], "null and null"),
+    ],
 )
-def test_index_columns_of_other_types_are_refused(tmp_path, sentences, vectors):
+def test_index_columns_of_other_types_are_refused(tmp_path, sentences, vectors, values):
     index = tmp_path / "index.parquet"
     pq.write_table(pa.table({"sentence": sentences, "embedding": vectors}), index)
-    with pytest.raises(UsageError):
+    with pytest.raises(UsageError, match=rf"{values}.*--by sentence"):
         match_encoder(static(), index)
 
 
@@ -124,7 +132,7 @@ def test_missing_broken_and_empty_files_are_refused(canaries, tmp_path, content)
     elif content is not None:
         index.write_bytes(content)
     for match in (lambda: match_index(canaries, index), lambda: match_encoder(static(), index)):
-        with pytest.raises(UsageError):
+        with pytest.raises(UsageError, match=r"index\.parquet"):
             match()
 
 
@@ -137,7 +145,7 @@ def test_refused_index_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
     other = write(tmp_path / "other.parquet", title=["a"])
     monkeypatch.setattr(canary, "pq", type("", (), {"ParquetFile": staticmethod(opens)}))
-    with pytest.raises(UsageError):
+    with pytest.raises(UsageError, match=r"other\.parquet lacks embedding and sentence"):
         check_index(other)
     assert opened[0].closed
 

@@ -64,11 +64,14 @@ def test_beir_folder_is_read_with_grades(folder: Path):
     assert collection.queries == ["tax", "sea", "moon"]
 
 
-def test_queries_without_a_judgement_are_left_out(folder: Path):
+def test_queries_without_a_judgement_are_left_out(folder: Path, caplog: pytest.LogCaptureFixture):
+    caplog.set_level("INFO")
     append(folder / "queries.jsonl", '{"_id": "q4", "text": "sun"}\n')
     collection = read_beir(folder)
     assert collection.query_ids == ["q1", "q2", "q3"]
     assert collection.relevant.query.tolist() == [0, 1]
+    counts = ("tax", 3, 3, 1, 1)  # documents, queries, unanswered, not judged
+    assert counts in [record.args for record in caplog.records]
 
 
 def test_query_with_an_unknown_document_counts(tmp_path: Path):
@@ -89,11 +92,11 @@ def test_documents_with_the_id_of_their_query_are_hidden(
     texts = dict.fromkeys([*ids, "other"], "Answer.")
     folder = beir_folder(tmp_path / "known", texts, queries, rows)
     if shared == 2:
-        with pytest.raises(NoQueriesError):
+        with pytest.raises(NoQueriesError, match=r"2 of 2 .*known"):
             read_beir(folder)
     else:
         assert read_beir(folder).query_ids == ["q0", "q1"]
-        assert "1 of 2" in caplog.text
+        assert "1 of 2 relevant documents of known" in caplog.text
 
 
 def test_titles_precede_the_text(folder: Path):
@@ -111,9 +114,17 @@ def test_each_split_has_its_own_judgements(folder: Path):
     assert collection.query_ids == ["q3"]
 
 
-def test_the_last_of_two_judgements_counts(folder: Path):
+def test_the_last_of_two_judgements_counts(folder: Path, caplog: pytest.LogCaptureFixture):
     append(folder / "qrels" / "test.tsv", "q1\td1\t0\nq2\td2\t3\n")
     assert answers(read_beir(folder)) == {"q1": {"d3": 1}, "q2": {"d2": 3}}
+    assert ("tax", 2) in [record.args for record in caplog.records]
+
+
+def test_queries_without_a_word_are_counted(folder: Path, caplog: pytest.LogCaptureFixture):
+    append(folder / "queries.jsonl", '{"_id": "q4", "text": " "}\n')
+    append(folder / "qrels" / "test.tsv", "q4\td1\t1\n")
+    read_beir(folder)
+    assert ("tax", 1, 4) in [record.args for record in caplog.records]
 
 
 def test_own_document_is_hidden_by_default(tmp_path: Path):
@@ -124,9 +135,10 @@ def test_own_document_is_hidden_by_default(tmp_path: Path):
 
 
 @pytest.mark.parametrize("name", ["corpus.jsonl", "queries.jsonl", "qrels/test.tsv"])
-def test_missing_file_is_refused(folder: Path, name: str):
+def test_missing_file_is_named_with_the_splits_of_the_folder(folder: Path, name: str):
+    (folder / "qrels" / "dev.tsv").write_text("q3\td2\t1\n")
     (folder / name).unlink()
-    with pytest.raises(UnreadableSourceError):
+    with pytest.raises(UnreadableSourceError, match=rf"/{name}.*: dev"):
         read_beir(folder)
 
 
@@ -146,6 +158,7 @@ def test_missing_file_is_refused(folder: Path, name: str):
         ("qrels/test.tsv", "q1\td1"),
         ("qrels/test.tsv", "q1 d1 1"),
         ("qrels/test.tsv", "q1\td1\t0.5"),
+        ("qrels/test.tsv", "q1\td1\t" + "9" * 30),
         ("qrels/test.tsv", "q1\td1\t" + "9" * 400),
     ],
 )
@@ -165,14 +178,14 @@ def test_judgements_may_lack_a_header_and_end_lines_as_windows_does(folder: Path
 @pytest.mark.parametrize("grade", ["1.0", "nan", "9" * 30])
 def test_first_row_with_a_number_is_no_header(folder: Path, grade: str):
     (folder / "qrels" / "test.tsv").write_text(f"q1\td1\t{grade}\nq2\td2\t1\n")
-    with pytest.raises(BadDataError, match="line 1 "):
+    with pytest.raises(BadDataError, match=rf"test\.tsv, line 1 .*{grade}"):
         read_beir(folder)
 
 
 @pytest.mark.parametrize(("name", "key"), [("corpus.jsonl", "d2"), ("queries.jsonl", "q2")])
 def test_repeated_id_is_refused(folder: Path, name: str, key: str):
     append(folder / name, f'{{"_id": "{key}", "text": "again"}}\n')
-    with pytest.raises(DuplicateIdError):
+    with pytest.raises(DuplicateIdError, match=rf"'{key}'.* 2 .* 4\b"):
         read_beir(folder)
 
 
@@ -184,22 +197,25 @@ def many(folder: Path, unknown: int) -> Path:
     return beir_folder(folder, texts, {"q1": "text"}, [*known, *strange])
 
 
-def test_one_unknown_id_in_a_hundred_counts_as_not_found(tmp_path: Path):
+def test_one_unknown_id_in_a_hundred_counts_as_not_found(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
     collection = read_beir(many(tmp_path / "set", 2))
     assert (len(collection.relevant.item), len(collection.query_ids)) == (199, 1)
+    assert ("set", 2, 200) in [record.args for record in caplog.records]
     best_first = result_of(collection, lambda rows: -np.tile(np.arange(200.0), (len(rows), 1)))
     assert best_first.measures["R@100"] == 100 / 199, "as in trec_eval"
 
 
 def test_more_unknown_ids_are_refused(tmp_path: Path):
-    with pytest.raises(UnknownLabelsError):
+    with pytest.raises(UnknownLabelsError, match=r"3 of 200 of set .*\('x0', 'd1'\)"):
         read_beir(many(tmp_path / "set", 3))
 
 
-@pytest.mark.parametrize("rows", ["q1\td1\t0\n", ""])
-def test_split_without_a_relevant_document_is_refused(folder: Path, rows: str):
+@pytest.mark.parametrize(("rows", "judgements"), [("q1\td1\t0\n", 1), ("", 0)])
+def test_split_without_a_relevant_document_is_refused(folder: Path, rows: str, judgements: int):
     (folder / "qrels" / "test.tsv").write_text(f"query-id\tcorpus-id\tscore\n{rows}")
-    with pytest.raises(NoQueriesError):
+    with pytest.raises(NoQueriesError, match=rf"none of 3 .*tax \({judgements} "):
         read_beir(folder)
 
 
@@ -261,9 +277,9 @@ def test_paraphrase_is_sought_without_copies_of_either_side(tmp_path: Path):
 
 
 def test_unreadable_parquet_and_missing_columns_differ_in_code(tmp_path: Path):
-    with pytest.raises(UnreadableSourceError):
+    with pytest.raises(UnreadableSourceError, match=r"absent\.parquet"):
         sts_retrieval(tmp_path / "absent.parquet")
-    with pytest.raises(MissingColumnError):
+    with pytest.raises(MissingColumnError, match=r"lacks score\. .*sentence1, sentence2"):
         sts_retrieval(write(tmp_path / "narrow.parquet", sentence1=["a"], sentence2=["b"]))
 
 
@@ -275,6 +291,7 @@ def test_unreadable_parquet_and_missing_columns_differ_in_code(tmp_path: Path):
         ("npl", "ir_npl_qrels", {"rel": [1.0, 0.5]}),
         ("npl", "ir_npl_qrels", {"rel": [1.0, 1e30]}),
         ("abt_buy", "product_abt_buy", {"title2": ["A", None]}),
+        ("wdc_clusters", "product_wdc_clusters", {"title": ["a", None]}),
         ("wdc_clusters", "product_wdc_clusters", {"cluster_id": [0, None]}),
         ("stsb", "stsb_test", {"sentence2": ["A", None]}),
     ],
@@ -293,7 +310,9 @@ def test_row_without_a_value_is_named(
     for file, columns in files.items():
         write(tmp_path / f"{file}.parquet", **columns | (wrong if file == name else {}))
     (column,) = wrong
-    with pytest.raises(BadDataError, match=rf"{column}.*row 1\b"):
+    with pytest.raises(
+        BadDataError, match=rf"Column {column} .*\b1 row of .*{name}\.parquet .*row 1\b"
+    ):
         read_collection(task_of(source), tmp_path)
 
 

@@ -151,15 +151,15 @@ def test_share_and_correlation_of_the_same_examples_share_draws():
 
 def test_results_on_other_units_tasks_measures_or_gold_are_refused():
     share, correlation = hits(0.5), similarities(1.0)
-    for first, second in [
-        (share, hits(0.5, n=399)),
-        (share, replace(share, task="u")),
-        (share, replace(share, main="P@5", measures={"P@5": 0.5})),
-        (correlation, replace(correlation, units=correlation.units[::-1])),
+    for first, second, values in [
+        (share, hits(0.5, n=399), r"\(400, 1\).* \(399, 1\)"),
+        (share, replace(share, task="u"), "'t', .*'u', "),
+        (share, replace(share, main="P@5", measures={"P@5": 0.5}), "'R@5', .*'P@5', "),
+        (correlation, replace(correlation, units=correlation.units[::-1]), "other gold scores"),
     ]:
-        with pytest.raises(BadDataError):
+        with pytest.raises(BadDataError, match=values):
             comparison(first, second)
-    with pytest.raises(BadDataError):
+    with pytest.raises(BadDataError, match=r"\(400, 1\).* \(30, 1\)"):
         seeds_interval([[(hits(0.6), hits(0.4)), (hits(0.6, n=30), hits(0.4, n=30))]])
 
 

@@ -37,6 +37,10 @@ def encode_sentences(folder: Path) -> None:
     encode_collection(folder, "sentence_mean")
 
 
+def encode_unit_sentences(folder: Path) -> None:
+    encode_collection(folder, "unit_sentence_mean")
+
+
 def encode_halves(folder: Path) -> None:
     with DocumentWriter(folder / "documents.parquet") as writer:
         for row in range(9):
@@ -45,21 +49,33 @@ def encode_halves(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("encode", "progress"),
-    [(encode_collection, "7 of 7"), (encode_sentences, "6 of 6"), (encode_halves, "18 of 18")],
+    ("encode", "totals"),
+    [
+        (encode_collection, [7]),
+        (encode_sentences, [1, 6]),
+        (encode_unit_sentences, [1, 6]),
+        (encode_halves, [18]),
+    ],
 )
 def test_progress_is_logged(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, encode: Callable[[Path], None], progress: str
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    encode: Callable[[Path], None],
+    totals: list[int],
 ):
     encode(tmp_path)
-    assert progress in caplog.text
+    lines = [record.args[:4] for record in caplog.records if record.name == "sentemb_core"]
+    done = [(done, total, share) for label, done, total, share in lines if done == total]
+    assert done == [(total, total, 100) for total in totals]
+    assert len({line[0] for line in lines}) == len(totals)
 
 
 def test_remaining_time_ignores_steps_before_an_interruption(caplog: pytest.LogCaptureFixture):
     update = log_progress("train", 110)
     for done in (50, 60, 70, 110):  # resumed at step 50
         update(done)
-    expected = ["45 %", "5 min 00 s", "4 min 00 s", "100 %"]
-    assert [value in line for value, line in zip(expected, caplog.messages, strict=True)] == [
-        True
-    ] * 4
+    assert ["min" in line for line in caplog.messages] == [False, True, True, False]
+    for value, line in zip(("45 %", "55 %", "64 %", "100 %"), caplog.messages, strict=True):
+        assert value in line
+    assert "5 min 00 s" in caplog.messages[1]
+    assert "4 min 00 s" in caplog.messages[2]

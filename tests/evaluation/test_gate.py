@@ -54,7 +54,9 @@ def test_collapsed_encoders_are_never_promoted():
         champion = world.ranks(world.champion)
         assert not decision(ranks, champion, shape.collapsed).promote
         assert not decision(ranks, champion).promote  # also by the ranks alone
-        assert not decision(np.ones_like(ranks), champion, shape.collapsed).promote
+        perfect = decision(np.ones_like(ranks), champion, shape.collapsed)
+        assert not perfect.promote
+        assert "collapsed" in perfect.reason
 
 
 def test_encoders_of_shuffled_pairs_are_never_promoted():
@@ -112,7 +114,9 @@ def test_power_with_700_queries_is_as_documented(gain: float, power: float):
 def test_without_a_champion_the_start_encoder_is_the_baseline():
     start = np.where(np.arange(QUERIES) < 0.2 * QUERIES, 1, 50)
     better = np.where(np.arange(QUERIES) < 0.5 * QUERIES, 1, 50)
-    assert gate(better, None, start, collapsed=False, seed=0).promote
+    first = gate(better, None, start, collapsed=False, seed=0)
+    assert first.promote
+    assert "start encoder" in first.reason
     assert not gate(start.copy(), None, start, collapsed=False, seed=0).promote
     assert not gate(better, None, start, collapsed=True, seed=0).promote
     assert not gate(better, better, start, collapsed=False, seed=0).promote
@@ -132,13 +136,17 @@ def test_significant_gain_below_the_margin_is_refused(monkeypatch: pytest.Monkey
 def test_reason_has_both_scores_and_the_difference():
     champion = np.array([1] * 50 + [9] * 50)
     reason = decision(np.array([1] * 90 + [9] * 10), champion).reason
-    for value in ("100 queries", "0.900", "0.500", "+0.400"):
+    for value in ("0.01", "95 %", "100 queries", "Recall@5", "0.900", "0.500", "+0.400 (+0."):
         assert value in reason
 
 
 def test_fewer_than_fifty_queries_are_called_few():
     reasons = [decision(np.ones(n, np.int64), np.ones(n, np.int64)).reason for n in (49, 50)]
     assert ["few" in reason for reason in reasons] == [True, False]
+    for queries, reason in zip((49, 50), reasons, strict=True):
+        assert f"{queries} queries" in reason
+        assert "0.01" in reason
+        assert "95 %" in reason
 
 
 @pytest.mark.parametrize(("queries", "promoted"), [(0, False), (1, False), (5, False), (6, True)])
@@ -147,8 +155,9 @@ def test_promotion_needs_six_queries(queries: int, promoted: bool):
     few = gate(first, None, last, collapsed=False, seed=0)
     assert few.promote == promoted
     assert few.low == (float(promoted) if queries else -1.0)
+    assert few.high == 1.0
 
 
 def test_ranks_of_different_splits_are_refused():
-    with pytest.raises(BadDataError):
+    with pytest.raises(BadDataError, match="4 and 5"):
         decision(np.ones(4, np.int64), np.ones(5, np.int64))

@@ -58,7 +58,7 @@ def test_pairs_with_score_4_are_positives():
     distance = np.diff(embed_texts(encoder, ["w6", "w8"]), axis=0)
     assert (found.texts, found.positives) == (5, 2)
     assert found.alignment == pytest.approx(float((distance**2).sum()) / 2)
-    with pytest.raises(EmptyPairsError):
+    with pytest.raises(EmptyPairsError, match=r"at least 4.* of 3\b"):
         pairs_diagnosis(encoder, StsPairs(pairs.first, pairs.second, np.ones(3), [""] * 3))
 
 

@@ -96,14 +96,14 @@ def test_head_reads_its_own_layer():
 
 def test_no_masked_token_is_refused():
     encoder = tiny.bert()
-    with pytest.raises(BadDataError):
+    with pytest.raises(BadDataError, match=r"\b1 sentence .*0\.15"):
         masked_language(encoder, head_of(encoder), SHAPE, texts(1, length=1), counts())
 
 
 def test_a_head_of_another_encoder_is_refused():
     encoder = tiny.bert()
     head = head_of(encoder) | {"language.bias": torch.zeros(5)}
-    with pytest.raises(RecipeError):
+    with pytest.raises(RecipeError, match=r"'language\.bias', \(5,\)"):
         masked_language(encoder, head, SHAPE, texts(), counts())
 
 

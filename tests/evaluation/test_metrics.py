@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sentemb_core.evaluation import metrics
@@ -59,6 +59,7 @@ def ranked(scores: np.ndarray, relevant: list[list[int]], ids: np.ndarray | None
     )
 
 
+@settings(max_examples=max(150, settings().max_examples))
 @given(run=runs(), k=st.integers(1, 14))
 def test_metrics_equal_their_definition_over_a_sorted_list(
     run: tuple[np.ndarray, list[list[int]]], k: int

@@ -43,7 +43,7 @@ def test_only_the_queries_are_read():
 def test_score_that_is_not_finite_is_refused(bad: float):
     candidates = np.eye(3, dtype=np.float32)
     candidates[2, 0] = bad
-    with pytest.raises(BadEmbeddingError):
+    with pytest.raises(BadEmbeddingError, match="2 of 2 queries"):
         ranks_of_relevant(np.ones((2, 3), np.float32), candidates, one_each([0, 1]), np.arange(3))
 
 

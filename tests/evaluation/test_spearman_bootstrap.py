@@ -86,5 +86,5 @@ def test_constant_values_have_correlation_0():
     ("columns", "gold"), [(np.zeros((0, 1)), np.zeros(0)), (np.full((3, 1), np.nan), np.ones(3))]
 )
 def test_nothing_and_nan_are_refused(columns: np.ndarray, gold: np.ndarray):
-    with pytest.raises(BadDataError):
+    with pytest.raises(BadDataError, match=rf"found {len(gold)} pairs"):
         resampled_spearman(columns, gold, seed=0)

@@ -148,7 +148,7 @@ def test_each_file_is_a_subset(tmp_path: Path):
 
 def test_equal_scores_are_refused(tmp_path: Path):
     alike = write(tmp_path / "a.parquet", sentence1=["a"] * 3, sentence2=["b"] * 3, score=[2.5] * 3)
-    with pytest.raises(ConstantScoresError):
+    with pytest.raises(ConstantScoresError, match=r"all 3 are 2\.5 in .*a\.parquet"):
         read_sts(alike)
 
 
@@ -158,9 +158,9 @@ def test_broken_files_differ_in_code(tmp_path: Path):
     (tmp_path / "text.parquet").write_text("no parquet")
     with pytest.raises(UnreadableSourceError):
         read_sts(tmp_path / "text.parquet")
-    with pytest.raises(MissingColumnError):
+    with pytest.raises(MissingColumnError, match="lacks sentence2, score"):
         read_sts(write(tmp_path / "narrow.parquet", sentence1=["a"]))
-    with pytest.raises(BadDataError):
+    with pytest.raises(BadDataError, match=r"found 1 in .*short\.parquet"):
         read_sts(write(tmp_path / "short.parquet", sentence1=["a"], sentence2=["b"], score=[1.0]))
 
 
@@ -172,7 +172,7 @@ def test_decimal_scores_are_read(tmp_path: Path):
 
 def test_text_scores_are_refused(tmp_path: Path):
     pairs = write(tmp_path / "a.parquet", sentence1=["a"], sentence2=["b"], score=["NaN"])
-    with pytest.raises(BadDataError):
+    with pytest.raises(BadDataError, match=r"a\.parquet holds string"):
         read_sts(pairs)
 
 
@@ -182,12 +182,12 @@ def test_infinite_scores_and_missing_sentences_are_refused(
     columns = {"sentence1": [None, *"abcd"], "sentence2": [*"efghi"], "subset": [*"jjjjj"]}
     scores = [None, 1.0, 2.0, math.inf, -math.inf]
     path = write(tmp_path / "a.parquet", **columns, score=scores)
-    with pytest.raises(BadDataError):
+    with pytest.raises(BadDataError, match=r"Column score .*2 rows of .*row 3, 4\b"):
         read_sts(path)
     path = write(tmp_path / "a.parquet", **columns, score=[math.nan, 1.0, 2.0, 3.0, 4.0])
     assert read_sts(path).first == [*"abcd"], "unscored pairs need no sentence"
     path = write(tmp_path / "a.parquet", **columns, score=[5.0, 1.0, 2.0, 3.0, 4.0])
-    with pytest.raises(BadDataError):
+    with pytest.raises(BadDataError, match=r"Column sentence1 .*1 row of .*row 0\b"):
         read_sts(path)
 
 

@@ -305,11 +305,11 @@ def test_f1_has_its_hand_value():
 def test_class_too_small_for_the_folds_is_refused():
     gold = np.repeat([0, 1], [30, 5])
     x = clouds(gold, apart=1.0)
-    with pytest.raises(BadDataError):
+    with pytest.raises(BadDataError, match=r"\b6 .*\[30, 5\]"):
         nested_predictions(x, gold, 4)
     assert len(nested_predictions(x, gold, 3).values) == 35
     train, test = np.delete(np.arange(35), [0, 34]), np.array([0, 34])
-    with pytest.raises(BadDataError):
+    with pytest.raises(BadDataError, match=r"\b5 .*\[29, 4\]"):
         predictions_by_folds(x, gold, train, test, 5)
     assert len(predictions_by_folds(x, gold, train, test, 4).values) == 2
 
@@ -317,9 +317,9 @@ def test_class_too_small_for_the_folds_is_refused():
 def test_single_class_is_refused():
     gold = np.zeros(12, np.int64)
     x, rows = clouds(gold, apart=1.0), np.arange(12)
-    with pytest.raises(BadDataError):
+    with pytest.raises(BadDataError, match=r"found 1 .*\[4\]"):
         predictions_by_dev(x, gold, *np.split(rows, 3))
-    with pytest.raises(BadDataError):
+    with pytest.raises(BadDataError, match=r"found 1 .*\[4\]"):
         score_predictions(x, np.full(12, 3.0), *np.split(rows, 3))
 
 
@@ -327,9 +327,9 @@ def test_class_without_training_examples_is_refused():
     """Every encoder would get its examples wrong."""
     gold = np.repeat([0, 1, 0, 1, 2], [20, 20, 5, 5, 3])
     x, train, other = clouds(gold, apart=1.0), np.arange(40), np.arange(40, 53)
-    with pytest.raises(BadDataError):
+    with pytest.raises(BadDataError, match=r"3 of 13 .*\b1 "):
         predictions_by_dev(x, gold, train, other[:10], other)
-    with pytest.raises(BadDataError):
+    with pytest.raises(BadDataError, match=r"3 of 13 .*\b1 "):
         predictions_by_folds(x, gold, train, other, folds=4)
 
 
@@ -337,13 +337,13 @@ def test_class_without_training_examples_is_refused():
     ("split", "kind"), [(["train", "dev"], "classes"), (["train", "test"], "scores")]
 )
 def test_unknown_parts_are_refused(split: list[str], kind: str):
-    with pytest.raises(BadDataError):
+    with pytest.raises(BadDataError, match=rf"of {kind} .*toy has {', '.join(sorted(split))}"):
         TransferTask("toy", ["a", "b"], np.zeros(2), split=split, kind=kind)
 
 
 def test_missing_scikit_learn_is_refused(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(__import__("sys").modules, "sklearn.model_selection", None)
-    with pytest.raises(UsageError):
+    with pytest.raises(UsageError, match=r"sentemb\[eval\]"):
         stratified_folds(np.arange(4) % 2, 2)
 
 

@@ -40,7 +40,7 @@ def test_pairs_keep_their_parts(tmp_path: Path):
 
 
 @pytest.mark.parametrize("label", [["a", "-", "b"], [1, -1, 2]])
-def test_snli_pairs_without_a_class_are_left_out(tmp_path: Path, label: list[object]):
+def test_snli_pairs_without_a_class_are_left_out(tmp_path: Path, label: list[object], caplog):
     parts = ["train", "dev", "test"]
     write(
         tmp_path / probe("SNLI").files[0],
@@ -53,6 +53,15 @@ def test_snli_pairs_without_a_class_are_left_out(tmp_path: Path, label: list[obj
     assert (task.name, task.first) == ("SNLI", ["p", "r", "s", "t"])
     assert task.second == ["u", "w", "x", "y"]
     assert (task.gold.tolist(), task.split) == ([0, 1, 0, 1], ["train", "test", "dev", "train"])
+    assert [record.args for record in caplog.records] == [("SNLI", 1)]
+
+
+def test_snli_is_read_from_the_file_of_its_suite_task(tmp_path: Path):
+    sides = {"sentence1": list("abc"), "sentence2": list("def"), "split": ["train", "dev", "test"]}
+    label = ["neutral", "entailment", "contradiction"]
+    write(tmp_path / probe("SNLI").files[0], label=label, **sides)
+    task = read_probe(probe("SNLI"), tmp_path)
+    assert (task.name, task.gold.tolist(), task.split) == ("SNLI", [2, 1, 0], sides["split"])
 
 
 def test_three_files_are_three_parts(tmp_path: Path):
@@ -97,18 +106,28 @@ def test_a_review_is_one_text(tmp_path: Path):
     assert read_reviews("r", path).first == ["a b. c.", "d.", "e."]
     found = read_reviews("r", path, "books")
     assert (found.first, found.split) == (["a b. c.", "e."], None)
-    with pytest.raises(BadDataError):
+    with pytest.raises(BadDataError, match=r"0 .*domain cars"):
         read_reviews("r", path, "cars")
 
 
 @pytest.mark.parametrize(
-    "sentences", [[["a."], []], [["a."], ["b.", None]], ["A film.", "A play."]]
+    ("sentences", "values"),
+    [
+        (
+            [["a."], []],
+            {None: "domain None, 1 ", "dvd": "domain dvd, 1 ", "cars": "domain cars, 0 "},
+        ),
+        ([["a."], ["b.", None]], dict.fromkeys((None, "dvd", "cars"), r"sentences .*row 1\b")),
+        (["A film.", "A play."], dict.fromkeys((None, "dvd", "cars"), r"a\.parquet holds text")),
+    ],
 )
-def test_reviews_need_lists_of_sentences(tmp_path: Path, sentences: list[object]):
+def test_reviews_need_lists_of_sentences(
+    tmp_path: Path, sentences: list[object], values: dict[str | None, str]
+):
     columns = {"sentences": sentences, "label": [1, 0], "domain": ["dvd", "dvd"]}
     path = write(tmp_path / "a.parquet", **columns)
-    for domain in (None, "dvd", "cars"):
-        with pytest.raises(BadDataError):
+    for domain, value in values.items():
+        with pytest.raises(BadDataError, match=value):
             read_reviews("r", path, domain)
 
 
@@ -127,25 +146,25 @@ def test_probing_text_may_contain_unicode_line_ends(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "values"),
     [
-        "tr\tA\tit .\ndev\tA\tit .\n",
-        "tr\tA\tit .\ntr\tit .\n",
-        "\n",
-        "tr\tA\tit .\nva\tA\tit .\n",
-        "tr\tA\tit .\nte\tA\tit .\n",
+        ("tr\tA\tit .\ndev\tA\tit .\n", r"1 of 2 lines .*\['dev', 'A', 'it \.'\]"),
+        ("tr\tA\tit .\ntr\tit .\n", r"1 of 2 lines .*\['tr', 'it \.'\]"),
+        ("\n", r"bad\.txt is empty"),
+        ("tr\tA\tit .\nva\tA\tit .\n", r"bad\.txt lacks te\b"),
+        ("tr\tA\tit .\nte\tA\tit .\n", r"bad\.txt lacks va\b"),
     ],
     ids=["unknown part", "two cells", "empty", "no test", "no dev"],
 )
-def test_bad_probing_file_is_refused(tmp_path: Path, text: str):
+def test_bad_probing_file_is_refused(tmp_path: Path, text: str, values: str):
     (tmp_path / "bad.txt").write_text(text)
-    with pytest.raises(BadDataError):
+    with pytest.raises(BadDataError, match=values):
         read_probing("bad", tmp_path / "bad.txt")
 
 
 def test_pairs_need_both_texts(tmp_path: Path):
     write(tmp_path / "transfer_mrpc.parquet", text=["a", "b"], label=[0, 1])
-    with pytest.raises(MissingColumnError):
+    with pytest.raises(MissingColumnError, match=r"lacks sentence1, sentence2\. .* text\b"):
         read_probe(probe("MRPC"), tmp_path)
 
 
@@ -154,9 +173,9 @@ def test_broken_files_differ_in_code(tmp_path: Path):
         read_labelled("mr", tmp_path / "absent.parquet")
     with pytest.raises(UnreadableSourceError):
         read_probing("tense", tmp_path / "absent.txt")
-    with pytest.raises(MissingColumnError):
+    with pytest.raises(MissingColumnError, match=r"lacks label\. .* text\b"):
         read_labelled("mr", write(tmp_path / "a.parquet", text=["a"]))
-    with pytest.raises(BadDataError):
+    with pytest.raises(BadDataError, match=r"d\.parquet"):
         read_labelled("mr", write(tmp_path / "d.parquet", text=[], label=[]))
 
 
@@ -173,7 +192,8 @@ def test_broken_files_differ_in_code(tmp_path: Path):
 def test_row_without_a_value_is_named(tmp_path: Path, name: str, cells: list):
     columns = {"sentence1": [*"ab"], "sentence2": [*"cd"], "label": [0, 1], "split": ["train"] * 2}
     path = write(tmp_path / "a.parquet", **columns | {name: cells})
-    with pytest.raises(BadDataError, match=rf"{name}.*row (0, )?1\b"):
+    bad = "0, 1" if cells == [1, 2] else "1"
+    with pytest.raises(BadDataError, match=rf"Column {name} .*row {bad}, "):
         read_labelled("mr", path)
 
 

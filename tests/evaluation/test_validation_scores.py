@@ -110,9 +110,9 @@ def test_part_of_the_pool_breaks_ties_as_the_whole():
 
 def test_nan_vectors_and_empty_splits_are_refused():
     vectors = np.eye(6, dtype=np.float32)
-    with pytest.raises(BadEmbeddingError):
+    with pytest.raises(BadEmbeddingError, match="6 of 6 "):
         scores_of(one_to_one(6), vectors * np.nan, vectors, "validation")
-    with pytest.raises(BadDataError):
+    with pytest.raises(BadDataError, match=r"gate split .*pool of 6 "):
         scores_of(one_to_one(6), vectors, vectors, "gate")
 
 

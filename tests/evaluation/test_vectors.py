@@ -40,7 +40,7 @@ def test_sentences_are_read_in_blocks(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_document_without_sentences_is_refused():
-    with pytest.raises(BadDataError):
+    with pytest.raises(BadDataError, match="1 of 2 "):
         span_means(gaussian(3).__getitem__, np.array([0, 3]), np.array([3, 3]))
 
 

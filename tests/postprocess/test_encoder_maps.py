@@ -152,5 +152,5 @@ def test_behind_map_uses_kind_keep_and_seed():
 
 def test_keep_above_the_dimension_is_refused():
     encoder = start("transformer")
-    with pytest.raises(UsageError):
+    with pytest.raises(UsageError, match="1 to 16 of them, not 17"):
         with_whitening(encoder, pooled(encoder), 17)

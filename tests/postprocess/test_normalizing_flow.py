@@ -169,12 +169,12 @@ def test_rounding_is_not_enlarged():
 
 
 def test_unfit_vectors_are_refused():
-    with pytest.raises(UsageError):
+    with pytest.raises(UsageError, match=r"\b8 dimensions; found 7\b.*whitening"):
         NormalizingFlow(7, seed=0)
     for vectors in (np.ones((9, 8), np.float32), np.full((9, 8), np.nan, np.float32)):
-        with pytest.raises(BadEmbeddingError):
+        with pytest.raises(BadEmbeddingError, match=r"differ; 9 "):
             fitted_flow(vectors, seed=0)
-    with pytest.raises(DivergedError):
+    with pytest.raises(DivergedError, match=r"nan .*1e\+06.*whitening"):
         fitted_flow(bent(0), seed=0, learning_rate=1e6, epochs=3)
 
 

@@ -108,17 +108,17 @@ def test_whitening_is_the_same_for_any_number_of_threads():
 
 
 def test_too_few_and_constant_vectors_are_refused():
-    with pytest.raises(BadEmbeddingError):
+    with pytest.raises(BadEmbeddingError, match="5 vectors of 8 dimensions vary in 4, not 8"):
         fitted_whitening(drawn(0, 5, 8), 8)
     assert fitted_whitening(drawn(0, 5, 8), 4).weights.shape == (8, 4)
-    with pytest.raises(BadEmbeddingError):
+    with pytest.raises(BadEmbeddingError, match="9 vectors of 4 dimensions vary in 0"):
         fitted_whitening(np.ones((9, 4), np.float32))
-    with pytest.raises(BadEmbeddingError):
+    with pytest.raises(BadEmbeddingError, match="1 vectors of 4 dimensions vary in 0"):
         fitted_whitening(drawn(0, 1, 4))
-    with pytest.raises(BadEmbeddingError):
+    with pytest.raises(BadEmbeddingError, match="not finite"):
         fitted_whitening(np.full((9, 4), np.nan, np.float32))
     for keep in (0, 9):
-        with pytest.raises(UsageError):
+        with pytest.raises(UsageError, match=rf"1 to 8 of them, not {keep}\b"):
             fitted_whitening(drawn(0, 99, 8), keep)
 
 

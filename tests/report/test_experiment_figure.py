@@ -81,3 +81,10 @@ def test_without_an_axis_an_arm_is_a_line_of_dots():
     assert [label.get_text() for label in axes.get_yticklabels()] == ["simcse", "bce"]
     dots = [line for line in axes.get_lines() if line.get_marker() == "o"]
     assert [len(line.get_xdata()) for line in dots] == [3, 1]
+
+
+def test_few_numbers_stand_below_a_panel_so_that_none_touch():
+    marks = [mark("declutr", None, 0.6818, 0.7178), mark("simcse", None, 0.7)]
+    (axes,) = experiment_figure(marks, "t", None).axes
+    low, high = axes.get_xlim()
+    assert 2 < len([tick for tick in axes.get_xticks() if low <= tick <= high]) < 7

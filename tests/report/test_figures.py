@@ -8,7 +8,7 @@ from matplotlib.image import imread
 
 from sentemb_core.report.data import Curve, RoundRow, RunReport
 from sentemb_core.report.drawing import HUES, Drawing, inline_svg, png
-from sentemb_core.report.run_figures import draw, kept_share, running_mean, training
+from sentemb_core.report.run_figures import draw, kept_share, running_mean, shares, training
 
 
 @pytest.fixture(scope="module")
@@ -149,3 +149,8 @@ def test_only_clusters_have_a_warning_line():
     edges = [row.model_copy(update={"positives": "edge"}) for row in rows]
     assert len(kept_share(rows).axes[0].lines) == 1
     assert not kept_share(edges).axes[0].lines
+
+
+def test_shares_sum_to_a_hundred_or_to_nothing():
+    assert shares([1, 3]).tolist() == [25, 75]
+    assert not np.any(shares([0, 0]))

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from rich.console import Console
 
 from sentemb_core.report import graph as report_graph
@@ -23,7 +24,7 @@ def document(count: int = 4):
 
 
 @pytest.mark.parametrize("mutual", [False, True])
-@pytest.mark.parametrize("count", [1, 9])
+@pytest.mark.parametrize("count", [1, 2, 9, 40])
 def test_the_graph_equals_the_networkx_definition(count: int, mutual: bool):
     vectors = np.random.default_rng(count).standard_normal((count, 6)).astype(np.float32)
     for top_k in (1, 3, 20):
@@ -60,6 +61,29 @@ def test_the_figure_names_every_sentence_in_its_colour(tmp_path: Path):
     assert "The cat sat." in svg
     assert "Rates rose &amp; fell &lt;i&gt;." in svg
     assert {colour for colour in report_graph.HUES if colour in svg} == {*report_graph.HUES[:2]}
+
+
+def test_a_long_sentence_is_cut_to_the_width_of_the_legend(tmp_path: Path):
+    long = "The cat that sat on the mat saw how rates rose and fell and rose again by noon."
+    draw_document(*document(), [long, *SENTENCES[1:]], tmp_path / "picture.svg")
+    start = "The cat that sat on the mat saw how rates rose and fell and rose again …"
+    assert len(start) <= report_graph.LEGEND_WIDTH
+    assert f"1  {start}" in (tmp_path / "picture.svg").read_text("utf-8")
+
+
+def test_circles_at_the_border_are_not_cut():
+    axes = Figure().add_subplot()
+    report_graph._draw_network(axes, *document())
+    assert not any(shown.get_clip_on() for shown in (axes.collections[-1], *axes.texts))
+
+
+def test_a_long_document_is_listed_in_part(tmp_path: Path):
+    draw_document(*document(200), [f"number {i}" for i in range(200)], tmp_path / "long.svg")
+    assert "and 50 sentences more" in (tmp_path / "long.svg").read_text("utf-8")
+
+
+def test_every_cluster_has_its_own_colour():
+    assert len({*report_graph._colours(range(60))}) == 60
 
 
 def test_lone_sentences_and_strange_letters_can_be_drawn(tmp_path: Path):

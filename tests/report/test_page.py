@@ -14,6 +14,7 @@ from sentemb_core.report.data import (
     DocumentClusters,
     FixedRow,
     Labelling,
+    Refusals,
     RoundRow,
     RunReport,
     SentencePair,
@@ -43,7 +44,6 @@ HOSTILE = [
 ]
 VOID = {"meta", "br", "path", "use", "rect"}
 DASH = "\N{EN DASH}"
-TABLE_TAGS = ("div", "table", "caption", "span", "thead", "tr", "th", "tbody", "td", "bdi")
 TABLE_TAGS = ("div", "table", "caption", "span", "thead", "tr", "th", "tbody", "td", "bdi")
 
 
@@ -194,6 +194,21 @@ def test_scores_of_the_suite_or_the_commands_for_them_are_shown(full, report):
 def test_ids_are_unique(full):
     ids = [value for _, name, value in Page(full).attributes if name == "id"]
     assert len(ids) == len(set(ids))
+
+
+def test_headings_go_down_one_level_at_a_time(full):
+    levels = [int(name[1]) for name in Page(full).seen if re.fullmatch(r"h[1-6]", name)]
+    assert levels[0] == 1
+    assert set(levels[1:]) == {2}
+
+
+def test_equal_reports_give_equal_pages(report, full):
+    assert page_of(report) == full
+
+
+def test_the_number_of_labels_is_shown_if_none_was_refused():
+    assert "1,200" in Page(page_of(bare(labels=Refusals(read=1200)))).text
+    assert "1,200" not in Page(page_of(bare())).text
 
 
 def test_every_figure_has_a_text_and_every_table_a_head(full):

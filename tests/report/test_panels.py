@@ -59,3 +59,9 @@ def test_a_command_is_shown_as_code(tmp_path: Path):
         '<pre class="scroll" tabindex="0"><code>python -m flows reproduce mutual.t1</code></pre>'
         in page
     )
+
+
+def test_equal_panels_give_equal_bytes(tmp_path: Path):
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    assert written(tmp_path / "one", TABLE) == written(tmp_path / "two", TABLE)

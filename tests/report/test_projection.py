@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -31,3 +32,15 @@ def test_a_known_direction_is_found_with_its_sign():
     line = np.outer(np.linspace(-1, 1, 9), [3.0, 4.0]).astype(np.float32)
     (points,) = common_axes([line], n=1)
     np.testing.assert_allclose(points[:, 0], np.linspace(-5, 5, 9), atol=1e-5)
+
+
+def test_equal_rounds_have_equal_places():
+    first, second = common_axes([rounds_of(1)[0]] * 2)
+    np.testing.assert_array_equal(first, second)
+
+
+def test_rounds_may_differ_in_size_and_not_in_width():
+    sizes = [len(points) for points in common_axes([rounds_of(0)[0][:5], rounds_of(0)[1]])]
+    assert sizes == [5, 20]
+    with pytest.raises((ValueError, TypeError)):
+        common_axes([rounds_of(0)[0], rounds_of(0)[1][:, :3]])

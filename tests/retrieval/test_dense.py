@@ -44,5 +44,5 @@ def test_no_vectors_give_no_hits():
 def test_score_that_is_not_finite_is_refused(bad: float):
     vectors = np.ones((5, 2), np.float32)
     vectors[3] = bad
-    with pytest.raises(BadEmbeddingError):
+    with pytest.raises(BadEmbeddingError, match="vectors 0 to 4"):
         search(np.ones((1, 2), np.float32), vectors, 2)

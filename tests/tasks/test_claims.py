@@ -143,6 +143,7 @@ def test_one_seed_decides_nothing():
     one = claim_result(claim, experiment(claim), cells_of([f for f in found if f.seed == 1]))
     assert one.rivals[0].low > 0
     assert one.verdict == "not decided"
+    assert "one seed" in one.row("t").note
     apart = [f for f in found if (f.arm, f.seed) in {("a", 1), ("b", 2)}]
     assert claim_result(claim, experiment(claim), cells_of(apart)).verdict == "not run"
 
@@ -210,6 +211,8 @@ def test_equal_seeds_do_not_refute_a_claim():
     sure = rival.model_copy(update={"ceiling": -0.01})
     assert (found.verdict, sure.verdict) == ("not decided", "not decided")
     assert sure.model_copy(update={"equal_in": 0}).verdict == "does not hold"
+    factors = found.row("t").factors
+    assert (factors["seeds above"], factors["seeds equal"]) == ("0 of 3", "2")
 
 
 def kept_as(arm: str, seed: int, rate: float) -> ArmResult:
@@ -297,6 +300,9 @@ def test_margin_lets_an_arm_fall_short(margin: float, expected: str):
     claim = Claim(text="b gains nothing", better="a", than=("b",), margin=margin)
     found = verdict_of(claim, {"a": 0.5, "b": 0.5})
     assert found.verdict == expected
+    factors = found.row("t").factors
+    assert factors.get("margin") == ("-0.010" if margin else None)
+    assert factors["seeds above"] == ("3 of 3" if margin else "0 of 3")
 
 
 def test_rival_beyond_the_margin_refutes():
@@ -316,6 +322,7 @@ def test_row_shows_the_deciding_rival():
     row = found.row("mutual.t1")
     assert (row.system, row.baseline, row.value, row.task) == ("a", "c", 0.02, "mutual.t1")
     assert (row.factors["verdict"], row.factors["seeds above"]) == ("not decided", "2 of 3")
+    assert row.factors["rivals"] == "2"
 
 
 def test_fewer_seconds_are_better():
@@ -344,6 +351,8 @@ def test_measure_without_single_values_decides_nothing(measure: str, verdict: st
     if measure == "other":
         assert rival.units is None
         assert (rival.low, rival.high) == (0.0, 0.0), "every result has .5 of it"
+        assert found.row("t").factors["interval"] == "range over the seeds"
+        assert found.row("t").note
 
 
 @pytest.mark.parametrize(("units", "expected"), [(5, "not decided"), (6, "holds")])
@@ -358,6 +367,8 @@ def test_fewer_than_six_units_decide_nothing(units: int, expected: str, margin: 
     ]
     found = claim_result(claim, experiment(claim, columns=(column,)), cells_of(results))
     assert found.verdict == expected
+    assert ("5" in found.row("t").note) == (expected == "not decided")
+    assert found.row("t").units == units
 
 
 def test_difference_of_losses_keeps_five_decimals():
@@ -377,5 +388,5 @@ def test_claim_names_known_arms_and_columns():
         Claim(text="x", better="z", than=("a",)),
         Claim(text="x", better="a", than=("b",), columns=("z",)),
     ):
-        with pytest.raises(ValueError, match="z"):
+        with pytest.raises(ValueError, match=r"\['z'\]"):
             experiment(wrong)
