@@ -37,15 +37,16 @@ def test_pins_are_the_projects():
         assert SpecifierSet(pin) == bounds[name], name
 
 
+@pytest.mark.parametrize("name", doctor.PINS)
 @pytest.mark.parametrize("number", ["0.1", "99.1", None])
-def test_version_outside_its_pin_fails(home, monkeypatch, number: str | None):
-    monkeypatch.setattr(
-        doctor, "installed", lambda name: number if name == "mlflow" else metadata.version(name)
-    )
-    bounds, _ = doctor.PINS["mlflow"]
+def test_version_outside_its_pin_fails(home, monkeypatch, name: str, number: str | None):
+    installed = doctor.installed
+    monkeypatch.setattr(doctor, "installed", lambda one: number if one == name else installed(one))
+    bounds, why = doctor.PINS[name]
     failed = failures(home)
-    assert failed.keys() == {f"mlflow {bounds}", "mlflow"}
-    assert failed[f"mlflow {bounds}"] == (number or "not installed")
+    assert failed.keys() == {f"{name} {bounds}", name}
+    assert failed[f"{name} {bounds}"] == (number or "not installed")
+    assert why in failed[name]
 
 
 def test_first_breaking_versions_are_outside_their_pins(monkeypatch):
@@ -104,10 +105,12 @@ def test_server_address_has_no_password(home, monkeypatch):
 def test_unreachable_registry_fails_without_its_password(home, monkeypatch):
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     assert doctor.registry(home).ok
+    assert "mlflow.db" in doctor.registry(home).found
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://me:word@127.0.0.1:9/")
     failed = failures(home)
     assert failed.keys() == {"MLflow registry"}
     assert failed["MLflow registry"].startswith("http://***@127.0.0.1:9 ")
+    assert "MLFLOW_TRACKING_URI" in failed["MLflow registry"]
     monkeypatch.setattr("tasks.servers.answers", lambda url, _: url.endswith("127.0.0.1:9"))
     assert doctor.registry(home).ok
 

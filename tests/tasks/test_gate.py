@@ -91,7 +91,9 @@ def test_labels_of_start_and_champion_are_left_out(
     config = InfoCSEIDC(corpus=CORPUS, encoder=EncoderConfig(name=fine_tuned))
     gate.gate_decision(config, training, champion(label_share=champion_share))
     assert shares == [left_out]
-    assert "label_share=0.3" in caplog.text
+    ((percent, share),) = [record.args for record in caplog.records]
+    assert (round(percent), share) == (30, 0.3)
+    assert "validation.label_share=0.3" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -53,11 +53,14 @@ def test_a_run_shows_a_growing_table_progress_a_note_and_a_link(prefect_server, 
     assert set(shown) == keys
     assert "round 1" in shown["run-1"]["data"]
     assert shown["run-1"]["description"] == "Validated"
+    assert shown["run-1-report"]["description"] == "The end"
     assert shown["encode-sentences"]["data"] == 100.0
 
 
 @pytest.mark.server
-def test_a_server_that_does_not_answer_delays_a_run_by_seconds_once(prefect_server, monkeypatch):
+def test_a_server_that_does_not_answer_delays_a_run_by_seconds_once(
+    prefect_server, monkeypatch, caplog
+):
     from prefect import flow
 
     monkeypatch.setattr(prefect_pages, "PATIENCE", 0.2)
@@ -72,6 +75,8 @@ def test_a_server_that_does_not_answer_delays_a_run_by_seconds_once(prefect_serv
             return seconds()
 
     assert goes_on() < 2.0
+    pauses = [line.args[0] for line in caplog.records if line.name == "tasks.prefect_pages"]
+    assert pauses == [30]
 
 
 @pytest.mark.server

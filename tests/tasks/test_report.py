@@ -47,11 +47,12 @@ def gain(
 
 def test_gain_has_scores_of_both_splits_and_intervals(monkeypatch: pytest.MonkeyPatch):
     text = gain(2, monkeypatch)
-    for value in ("0.510", "0.500", "0.200", "+0.300 (+0.272 to +0.328"):
+    for value in ("3 encoders", "0.510", "0.500", "0.200", "+0.300 (+0.272 to +0.328", "95 %"):
         assert value in text
     assert "0.899" in text
     assert "-0.399 (-0.429 to -0.369" in text
     assert "BM25" not in gain(2, monkeypatch, bm25=0.5)
+    assert "0.200" in gain(0, monkeypatch, bm25=0.1)
     assert "difference" not in gain(0, monkeypatch, bm25=0.1), "the start less itself is nothing"
 
 
@@ -79,7 +80,10 @@ def test_each_kind_of_training_that_did_not_help_is_named(monkeypatch: pytest.Mo
 
 def test_initialiser_that_lost_more_than_was_gained_is_named(monkeypatch: pytest.MonkeyPatch):
     """A stage that is the whole training, or a round, is no initialiser to leave out."""
-    assert "--initialiser none" in gain(2, monkeypatch, start=0.6)
+    text = gain(2, monkeypatch, start=0.6)
+    for value in ("0.610", "after conpono", "--initialiser none"):
+        assert value in text
+    assert "not the best" in gain(1, monkeypatch, ROWS[:2], start=0.6)
     rounds = [ROWS[0], row("round", "round 1"), row("round", "tuned", parent="round 1")]
     for best, rows, start in [
         (2, ROWS, 0.2),

@@ -18,3 +18,10 @@ def test_the_path_leaves_out_rounds_that_the_best_encoder_did_not_begin_with():
         ["start", "cycle 1 r1", "cycle 1 r2"],
         ["start", "cycle 1 r1", "cycle 1 tuned", "cycle 2 tuned"],
     ]
+
+
+def test_the_path_through_rows_of_one_label_ends():
+    """A method that is its own initialiser gives two such rows."""
+    simcse = [row("trained", "after simcse", parent=parent) for parent in ("start", "after simcse")]
+    (*_, first, last) = training([row("start", "start"), *simcse], 2).path
+    assert (first.parent, last.parent) == ("start", "after simcse")

@@ -1,6 +1,7 @@
 """Events of a run reach MLflow once, in order, whatever happens to server, disk and process."""
 
 import contextlib
+import errno
 import json
 import logging
 import math
@@ -305,7 +306,7 @@ def test_delivered_events_lost_in_a_power_cut_leave_no_run_open(home):
     assert len(points(home, runs(home)["cut"], "loss")) == 3
 
 
-def test_a_refused_event_is_recorded_and_blocks_nothing(home):
+def test_a_refused_event_is_recorded_and_blocks_nothing(home, caplog):
     with tracked_run("contrary", params={"rate": 1}) as run:
         run.log_params({"rate": 2})  # MLflow: a parameter never changes
         run.log_metrics({"loss": math.nan}, 1)
@@ -314,6 +315,9 @@ def test_a_refused_event_is_recorded_and_blocks_nothing(home):
     assert math.isnan(points(home, found, "loss")[0][1])
     rejected = (home / "spool" / "rejected.txt").read_text()
     assert "rate" in rejected
+    assert "Changing param values is not allowed" in rejected, "the reason of MLflow"
+    refused = [line.args[0] for line in caplog.records if line.name == "tasks.delivery"]
+    assert refused == ["params"]
 
 
 def test_a_deleted_experiment_is_restored_without_loss(home):
@@ -374,6 +378,13 @@ def test_a_file_that_mlflow_refuses_for_good_blocks_nothing(home, monkeypatch, f
 def test_a_file_that_mlflow_may_take_later_waits(failure: Exception):
     assert not is_refusal(failure, "artifact")
     assert not is_refusal(answered(413), "metrics"), "of these MLflow says what it refuses"
+
+
+def test_nothing_is_printed_of_a_tracker_with_a_password(home, monkeypatch, capsys):
+    """MLflow would print the address of a run that ends, as it was given."""
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://me:word-of-it@127.0.0.1:9")
+    mlflow_client(home)._tracking_client._log_url("a run")
+    assert capsys.readouterr().out == ""
 
 
 def test_names_and_sizes_are_fitted_to_mlflows_limits(home):
@@ -470,9 +481,9 @@ def test_a_batch_is_successive_metrics_of_one_run_up_to_mlflows_limit():
     assert [(end, len(batch)) for end, batch in found] == [(10, 10), (11, 1), (12, 1), (13, 1)]
 
 
-def test_a_full_disk_costs_points_and_not_the_training(home, monkeypatch):
+def test_a_full_disk_costs_points_and_not_the_training(home, monkeypatch, caplog):
     def full(*_):
-        raise OSError(28, "No space left on device")
+        raise OSError(errno.ENOSPC, "No space left on device")
 
     with tracked_run("full") as run:
         with monkeypatch.context() as patched:
@@ -480,6 +491,8 @@ def test_a_full_disk_costs_points_and_not_the_training(home, monkeypatch):
             run.log_metrics({"loss": 1.0}, 1)
         run.log_metrics({"loss": 2.0}, 2)
     assert points(home, runs(home)["full"], "loss") == [(2, 2.0)]
+    (lost,) = [line.args for line in caplog.records if line.name == "tasks.tracking"]
+    assert lost[0].errno == errno.ENOSPC
 
 
 CUT_OFF = """
@@ -509,7 +522,7 @@ def test_an_event_cut_off_by_a_full_disk_does_not_spoil_the_next(tmp_path):
     assert json.loads(done.stdout) == ["start", "end"]
 
 
-def test_a_broken_line_in_a_spool_blocks_nothing(home):
+def test_a_broken_line_in_a_spool_blocks_nothing(home, caplog):
     with tracked_run("first", key="first") as run:
         run.log_metrics({"loss": 1.0}, 1)
         lines = run.spool.events.read_bytes().splitlines(keepends=True)
@@ -519,5 +532,24 @@ def test_a_broken_line_in_a_spool_blocks_nothing(home):
         b"".join([lines[0], b'{"kind": "nonsense"}\n', lines[-1]])
     )
     assert sync(home) == 0
+    broken = [line.args for line in caplog.records if line.name == "tasks.spool"]
+    assert {*broken} == {(folder / "events.jsonl",)}
     named = mlflow_client(home).search_runs([experiment_id(home)], "tags.`sentemb.run` = 'second/'")
     assert points(home, named[0], "loss") == [(1, 1.0)]
+
+
+def test_a_torn_mark_of_what_was_delivered_begins_again(home):
+    """A power cut leaves such a file."""
+    with tracked_run("torn", key="torn") as run:
+        run.log_metrics({"loss": 1.0}, 1)
+        for torn in (b"", b'{"off'):
+            (run.spool.folder / "sent.json").write_bytes(torn)
+            assert run.spool.sent.offset == 0
+
+
+def test_events_are_json_lines_that_other_programs_can_read(home):
+    with tracked_run("read", key="read") as run:
+        run.log_metrics({"loss": 0.25}, 3)
+        lines = [json.loads(line) for line in run.spool.events.read_text().splitlines()]
+    assert lines[-1]["values"] == {"loss": 0.25}
+    assert (lines[-1]["step"], lines[-1]["kind"]) == (3, "metrics")
