@@ -197,6 +197,7 @@ def test_scores_of_several_measures_have_no_average(files: Path, tmp_path: Path)
     board = board_of(config)
     assert {row.metric for row in main(board)} == {"R@5", "R_cap@10"}
     assert averages(board, main(board), "retrieval") == {}
+    assert any("R@5, R_cap@10" in note for note in board_notes(board, main(board)))
     assert not any(row.factors["part"] == "averages" for row in board_rows(board))
     assert compared(config).averages == []
     assert {row.task: row.units for row in main(board)} == {"STS-B-retrieval": 2, "Abt-Buy": 2}
@@ -358,6 +359,19 @@ def test_one_encoder_under_two_names_is_one_model_of_a_correlation(board: Scoreb
     twice = board.model_copy(update={"encoders": board.encoders | {"three": board.encoders["two"]}})
     assert agreements(board, main(board), sample)["retrieval"].models == 3
     assert agreements(twice, main(board), sample) == {}
+    again = [
+        row.model_copy(update={"system": "again"}) for row in main(board) if row.system == "two"
+    ]
+    refs = board.diagnoses[sample]
+    four = board.model_copy(
+        update={
+            "encoders": board.encoders | {"again": board.encoders["two"]},
+            "diagnoses": {sample: {**refs, "again": refs["two"]}},
+        }
+    )
+    assert agreements(four, [*main(board), *again], sample) == agreements(
+        board, main(board), sample
+    )
 
 
 def corpus_of_sts12(files: Path, folder: Path) -> Json:

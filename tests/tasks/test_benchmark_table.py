@@ -4,7 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from tasks.benchmark_table import conclusion
+from sentemb_core.evaluation.label_free import DOCUMENTS
+from tasks.benchmark_table import HALVES, conclusion
 
 
 def task(name: str, *, averaged: bool, group: str = "sts"):
@@ -33,3 +34,9 @@ def test_conclusion_counts_the_averaged_tasks(tasks, winners, numbers: tuple[int
     found = [SimpleNamespace(task=name, winner=winner) for name, winner in winners.items()]
     words = conclusion(found, tasks, "a", "b").replace(";", "").replace(".", "").split()
     assert tuple(int(word) for word in words if word.isdigit()) == numbers
+
+
+def test_held_out_halves_need_as_many_candidates_as_there_are_documents():
+    """A run of fewer candidates trains on some of these documents."""
+    assert f"{DOCUMENTS:,}" in HALVES[True]
+    assert "validation.candidates" in HALVES[True]

@@ -102,6 +102,49 @@ def test_baseline_gives_a_difference_with_its_interval():
     assert made.table().head() == ["", "CR", "CR less b (95 %)"]
 
 
+def of_rates(arm: str, *rates: float, sample: int = 3) -> list[ArmResult]:
+    """Results on the same draw, so that equal rates find the same."""
+    found = []
+    for seed, rate in enumerate(rates, start=1):
+        hits = (np.random.default_rng(sample).random((500, 1)) < rate).astype(np.float64)
+        scores = TaskResult("CR", "accuracy", {"accuracy": float(hits.mean())}, hits)
+        found.append(ArmResult(arm=arm, column="CR", seed=seed, result=kept_result(scores)))
+    return found
+
+
+def differences(*found: list[ArmResult]) -> list[ResultRow]:
+    """Of a, c and d from b, which has a baseline too but is none of its own."""
+    arms = (*(Arm(label=label, baseline="b") for label in "acd"), Arm(label="b"))
+    columns = (CR.model_copy(update={"compared": True}),)
+    results = [one for part in found for one in part]
+    return table(experiment(arms=arms, columns=columns), results).differences
+
+
+def test_differences_are_paired_and_have_their_sign():
+    better, worse, equal = differences(
+        of_rates("b", 0.5), of_rates("a", 0.8), of_rates("c", 0.3), of_rates("d", 0.5)
+    )
+    assert 0 < better.low < better.value < better.high
+    assert worse.low < worse.value < worse.high < 0
+    assert (equal.low, equal.value, equal.high) == (0, 0, 0), "paired: it finds the very same"
+
+
+def test_differences_between_trainings_widen_the_interval():
+    alike, apart = differences(
+        of_rates("b", *[0.3] * 3), of_rates("a", *[0.6] * 3), of_rates("c", 0.4, 0.6, 0.8)
+    )
+    assert alike.value == pytest.approx(apart.value, abs=0.02)
+    assert apart.low < alike.low
+    assert apart.high > alike.high
+
+
+def test_no_difference_without_a_partner():
+    failed = ArmResult(arm="a", column="CR", seed=1, error="E302 Training met a loss of nan.")
+    other_seed = [one.model_copy(update={"seed": 2}) for one in of_rates("c", 0.6)]
+    assert differences(of_rates("b", 0.5), [failed], other_seed) == []
+    assert differences(of_rates("a", 0.6)) == []
+
+
 @pytest.mark.parametrize(("depth", "beside"), [("R@5", 0.1), ("R@20", 0.3), ("R@10", None)])
 def test_recall_is_compared_at_the_same_depth(
     monkeypatch: pytest.MonkeyPatch, depth: str, beside: float | None
@@ -120,6 +163,7 @@ def test_recall_is_compared_at_the_same_depth(
     assert paper.of_cell(what.arms[0], columns[0]) == 0.5
     assert paper.of_cell(what.arms[0], columns[1]) == beside
     assert paper.of_average(what.arms[0]) is None, "the paper printed none"
+    assert any("P (R@5)" in note for note in table(what, []).notes())
 
 
 def test_average_is_of_arms_that_have_all_columns():
@@ -138,6 +182,7 @@ def test_development_set_is_no_part_of_the_average():
     (arm, *_) = made.what.arms
     pairs = zip(made.by_seed(arm, CR).values(), made.by_seed(arm, MR).values(), strict=True)
     assert list(made.means(arm).values()) == pytest.approx([mean(pair) for pair in pairs])
+    assert any(note.endswith(" CR, MR.") for note in made.notes())
     assert table(experiment(columns=(DEV, CR)), found).table().head() == ["", "dev", "CR"]
 
 
@@ -150,7 +195,10 @@ def test_average_is_of_one_measure(measures: tuple[str, str], averaged: int):
         column.model_copy(update={"measure": measure})
         for column, measure in zip((CR, MR), measures, strict=True)
     )
-    assert len(experiment(columns=columns).averaged) == averaged
+    what = experiment(columns=columns)
+    assert len(what.averaged) == averaged
+    depths = [note for note in table(what, []).notes() if note.endswith(" CR R@5, MR R@20.")]
+    assert len(depths) == (measures == ("R@5", "R@20"))
 
 
 def test_notes_hold_budget_sample_and_precision():
@@ -158,6 +206,10 @@ def test_notes_hold_budget_sample_and_precision():
     note = ExperimentTable(experiment(), asked, [], {"max_documents": 150}).notes()[0]
     for part in ("5 steps of 64", "300 of 64", "150 documents", "float32", "seed 7"):
         assert part in note
+    usual = table(experiment(), []).notes()[0]
+    assert "300 steps of 64" in usual
+    assert "seeds 42, 43, 44" in usual
+    assert "float32" not in usual
     static = asked.model_copy(update={"base": Base(encoder=EncoderConfig(name="static"))})
     assert "float32" not in ExperimentTable(experiment(), static, [], {}).notes()[0]
 
@@ -173,8 +225,16 @@ def test_notes_hold_differences_missing_files_and_contamination():
         },
     )
     text = " ".join(made.notes())
-    for part in ("Everything.", "sts_sts13.parquet", "IMDB 5.9 %", "CR 20.0 %"):
+    for part in (
+        "Everything.",
+        "STS13 (sts_sts13.parquet)",
+        "IMDB 5.9 %",
+        "CR 20.0 %, all others below 0.1 %",
+    ):
         assert part in text
+    asked = SMALL.model_copy(update={"differs": "Two layers."})
+    notes = ExperimentTable(experiment(differs="Everything."), asked, [], {}).notes()
+    assert any("Two layers. Everything." in note for note in notes)
 
 
 def test_average_over_fewer_sets_is_not_compared(monkeypatch: pytest.MonkeyPatch):
@@ -206,7 +266,11 @@ def test_error_stands_in_its_cells_and_once_below():
         for arm in ("b", "c")
     ]
     made = table(experiment(), failed)
-    assert sum("E302" in note for note in made.notes()) == 1
+    (note,) = [note for note in made.notes() if "E302" in note]
+    assert note.startswith("b in CR, seed 1; c in CR, seed 1: E302 ")
+    assert "more" not in note
+    rows = made.json()["rows"]
+    assert [row["note"][:4] for row in rows if row["system"] in "bc"] == ["E302", "E302"]
     assert made.table().lines() == [["b", "E302"], ["c", "E302"]]
 
 
@@ -214,6 +278,7 @@ def test_command_is_one_that_a_shell_reads():
     asked = {"experiment": "infocse.t7", "encoder": "my models/mini (x) & lm", "seeds": [1, 7]}
     made = ExperimentTable(experiment(), SMALL, [], asked)
     assert shlex.split(made.command)[5:] == ["--encoder", asked["encoder"], "--seeds", "1", "7"]
+    assert made.title.endswith(f", from {asked['encoder']}")
     far = ExperimentTable(experiment(), SMALL, [], {"encoder": "/long" * 40})
     assert far.title.endswith(f", from …{('/long' * 40)[-39:]}")
 
@@ -229,6 +294,7 @@ def test_command_is_one_that_a_shell_reads():
         ("infocse.t12", "diffcse", True, 78.49),
         ("product_thesis.bce", "simcse", True, None),  # of more sets than our five
         ("mutual.t1", "ict", True, None),
+        ("product_thesis.e3a", "simcse", True, None),
     ],
 )
 def test_papers_average_is_compared_over_the_same_sets(
@@ -242,6 +308,8 @@ def test_papers_average_is_compared_over_the_same_sets(
 def test_development_set_is_averaged_as_in_the_paper():
     what = EXPERIMENTS["infocse.t12"]
     assert what.averaged == list(STS)
+    columns = {claim.columns for claim in what.claims}
+    assert columns == {("STS-B dev",), tuple(column.label for column in STS)}
 
 
 @pytest.mark.parametrize(
@@ -249,7 +317,27 @@ def test_development_set_is_averaged_as_in_the_paper():
 )
 def test_table_with_bm25_names_its_parameters(id: str, bm25: bool):
     what = EXPERIMENTS[id]
-    assert any("k1 1.2" in note for note in table(what, []).notes()) == bm25
+    notes = [note for note in table(what, []).notes() if "BM25: k1 1.2, b 0.75, k3 8;" in note]
+    assert len(notes) == bm25
+    assert all("179 English stop words" in note for note in notes)
+
+
+def test_arms_that_rescore_bm25_name_its_parameters():
+    what = EXPERIMENTS["product_thesis.rescore"]
+    arms = tuple(arm for arm in what.arms if arm.alpha is not None)
+    notes = table(what.model_copy(update={"arms": arms}), []).notes()
+    assert any("BM25: k1 1.2" in note for note in notes)
+
+
+def test_json_has_the_averages_and_all_numbers_of_the_paper():
+    columns = tuple(Column(label=name, judge=name) for name in ("STS12", "SICK-R"))
+    what = experiment(columns=columns).model_copy(update={"id": "infocse.t2"})
+    both = [*results({"a": 0.6}, "STS12"), *results({"a": 0.2}, "SICK-R")]
+    kept = table(what, both).json()
+    averages = [row["system"] for row in kept["rows"] if row["metric"] == "average"]
+    assert averages == ["a"] * 3
+    (paper,) = kept["paper"]
+    assert paper["rows"]["simcse (BERT-large)"] == {"average": 78.41}
 
 
 @pytest.mark.parametrize(

@@ -67,8 +67,9 @@ def config(tmp_path: Path) -> InfoCSEIDC:
     )
 
 
-def test_the_share_of_kept_pairs_is_reported_for_annotated_encoders_alone(config):
+def test_the_share_of_kept_pairs_is_reported_for_annotated_encoders_alone(config, caplog):
     tracker, store = Tracker(), Store.default()
+    caplog.set_level(logging.INFO, "sentemb_core.annotation.pairs")
     with recording(store, "r", [], {}) as record, without_prefect(store):
         self_train(config, monitor := RunMonitor(config, record, tracker))
     rows = {row["encoder"]: row for row in monitor.table}
@@ -78,4 +79,7 @@ def test_the_share_of_kept_pairs_is_reported_for_annotated_encoders_alone(config
     recall = metrics["validation/document_to_counterpart/recall_at_20"]
     assert rows["round 1"]["R@20"] == f"{recall:.3f}"
     assert [label for label, row in rows.items() if row["pairs kept"]] == ["round 1"]
-    assert metrics["annotation/dropped_share"] > 0
+    dropped = metrics["annotation/dropped_share"]
+    assert dropped > 0
+    logged = [line.args for line in caplog.records if line.name == "sentemb_core.annotation.pairs"]
+    assert (pytest.approx(100 * dropped), 1) in [args[:2] for args in logged]
