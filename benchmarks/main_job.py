@@ -78,6 +78,13 @@ def recalls(
             )  # fmt: skip
 
 
+def with_seed_count(row: ResultRow, seeds: int) -> ResultRow:
+    """Name the seeds of an encoder that not every run has: a run may stop early."""
+    if len(row.seeds) == seeds:
+        return row
+    return row.model_copy(update={"system": f"{row.system} ({len(row.seeds)} of {seeds} seeds)"})
+
+
 def table(corpus: str, seeds: list[int], more: str) -> ResultTable:
     """Return means and standard deviations over the seeds, and the command."""
     rows = [
@@ -88,7 +95,7 @@ def table(corpus: str, seeds: list[int], more: str) -> ResultTable:
     return ResultTable(
         id=f"main-job {corpus}{more}",
         title=f"{corpus}: {f'`{more.strip()}`' if more else 'the defaults'}",
-        rows=tuple(over_seeds(rows)),
+        rows=tuple(with_seed_count(row, len(seeds)) for row in over_seeds(rows)),
         pivot=Pivot(columns=("direction", "metric"), corner="encoder"),
         command=command(corpus, "S", more),
     )

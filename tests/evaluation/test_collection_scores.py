@@ -49,7 +49,7 @@ def words(rng: np.random.Generator, count: int) -> str:
 
 @pytest.fixture(scope="module")
 def collection(tmp_path_factory: pytest.TempPathFactory) -> Collection:
-    """60 documents of one to four sentences; each of 60 queries says a word of one."""
+    """60 documents of one to four sentences; each of 60 queries has a word of one."""
     rng = np.random.default_rng(0)
     documents = {f"d{k}": "\n\n".join(words(rng, 4) for _ in range(1 + k % 4)) for k in range(WIDE)}
     queries = {f"q{k}": text.split()[0] for k, text in enumerate(documents.values())}
@@ -223,11 +223,11 @@ def test_reported_queries_do_not_choose_alpha(collection: Collection):
         vectors = CollectionVectors(np.eye(WIDE, dtype=np.float32), table.T.copy())
         return fused_results(vectors, collection, (0.0, 1000.0))
 
-    misled, told = chosen(reported), chosen(choosing)
-    assert (misled.alpha, told.alpha) == (0, 1000)
+    misled, right = chosen(reported), chosen(choosing)
+    assert (misled.alpha, right.alpha) == (0, 1000)
     assert misled.results["encoder"].value == 1
-    assert told.curve[1000.0] == 1 > told.curve[0.0]
-    assert told.results["rescored"].value < misled.results["rescored"].value
+    assert right.curve[1000.0] == 1 > right.curve[0.0]
+    assert right.results["rescored"].value < misled.results["rescored"].value
 
 
 def test_smallest_of_equal_alphas_is_chosen(collection: Collection):
@@ -308,8 +308,8 @@ def test_hidden_documents_take_no_place(tmp_path: Path, monkeypatch: pytest.Monk
         hiding = replace(made, hidden={k: np.array(unseen, np.int64) for k in queries})
         table = scores[:, : len(documents)]
         monkeypatch.setattr(collection_scores, "_bm25_rows", lambda _: table.__getitem__)
-        told = CollectionVectors(asking, vectors[: len(documents)])
-        return fused_results(told, hiding, (1000.0,)).results[name]
+        of_case = CollectionVectors(asking, vectors[: len(documents)])
+        return fused_results(of_case, hiding, (1000.0,)).results[name]
 
     alone = result(shown, [])
     assert result([*shown, "x", "y"], [1_001, 1_002]).measures == alone.measures

@@ -42,8 +42,8 @@ def similarities(noise: float, seed: int = 0, n: int = 300) -> TaskResult:
     rng = np.random.default_rng(seed)
     gold = np.random.default_rng(99).uniform(0, 5, n)
     values = gold + noise * rng.normal(size=n)
-    told = {"spearman": spearman(values, gold)}
-    return TaskResult("sts", "spearman", told, np.stack([values, gold], axis=1), "spearman")
+    measures = {"spearman": spearman(values, gold)}
+    return TaskResult("sts", "spearman", measures, np.stack([values, gold], axis=1), "spearman")
 
 
 def test_interval_contains_its_value():

@@ -1,7 +1,11 @@
 """The figure of an experiment: curves on an axis, marks without one, and the paper's curve."""
 
+from itertools import combinations
+
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from sentemb_core.report.drawing import png
 from sentemb_core.report.experiment import Mark, experiment_figure
@@ -88,3 +92,24 @@ def test_few_numbers_stand_below_a_panel_so_that_none_touch():
     (axes,) = experiment_figure(marks, "t", None).axes
     low, high = axes.get_xlim()
     assert 2 < len([tick for tick in axes.get_xticks() if low <= tick <= high]) < 7
+
+
+@pytest.mark.parametrize(
+    "block", ["blog_usgov, static", "product_amazon_google, transformer", "sessions, minilm"]
+)
+def test_title_and_legend_lie_apart_and_inside(block: str):
+    marks = [
+        mark(f"{method}, {labels} labels", labels, 0.4, 0.5, curve=method)
+        for method in ("no method", "infocse_plus", "conpono", "infocse_idc", "mirror_bert")
+        for labels in (0, 100, 1_000)
+    ]
+    title = f"{block}: document → title, 1,000 test queries, 3 seeds"
+    figure = experiment_figure(marks, title, "labels")
+    FigureCanvasAgg(figure).draw()
+    (above,) = figure.findobj(lambda one: isinstance(one, Text) and "queries" in one.get_text())
+    boxes = [
+        one.get_window_extent() for one in (above, figure.axes[0].xaxis.label, figure.legends[0])
+    ]
+    assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
+    assert min(box.x0 for box in boxes) >= 0
+    assert max(box.x1 for box in boxes) <= figure.bbox.width

@@ -169,7 +169,7 @@ def test_seeds_that_disagree_decide_nothing():
 
 
 def test_variance_over_trainings_widens_the_interval():
-    """By queries alone a above b is sure, and so it is where every training says the same."""
+    """Over queries alone a is above b for sure, and also where all trainings agree."""
     claim = Claim(text="a above b", better="a", than=("b",))
 
     def found(*rates: float) -> PairwiseResult:

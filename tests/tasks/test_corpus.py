@@ -1,4 +1,4 @@
-"""What reading a corpus says, and that it says it once."""
+"""The logs of reading a corpus, each once."""
 
 import json
 import time
@@ -21,7 +21,7 @@ from tasks.execution import without_prefect
 
 
 @pytest.mark.usefixtures("home")
-def test_a_guessed_column_is_told_once_by_the_check_that_comes_first(tmp_path: Path, caplog):
+def test_a_guessed_column_is_logged_once_by_the_first_check(tmp_path: Path, caplog):
     rows = [{"body": f"One {k}. Two {k}.", "id": k} for k in range(4)]
     source = tmp_path / "corpus.jsonl"
     source.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")

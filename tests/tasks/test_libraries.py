@@ -40,7 +40,7 @@ def test_a_key_has_the_versions_of_what_the_stage_reads(
     stage: StageTask, arguments: dict, more: set[str]
 ):
     parts = stage.stage.key(arguments).parts
-    found = {name: told for name, told in parts.items() if name.startswith("libraries.")}
+    found = {name: part for name, part in parts.items() if name.startswith("libraries.")}
     assert found == {
         f"libraries.{name}": version(name).partition("+")[0] for name in {*LIBRARIES, *more}
     }

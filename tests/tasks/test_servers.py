@@ -10,7 +10,7 @@ from tasks.servers import live_server, serve_lock
 
 
 @pytest.mark.parametrize(
-    ("says", "ours"),
+    ("content", "ours"),
     [
         (b"HTTP/1.0 200 OK\r\n\r\ntrue", True),
         (b"HTTP/1.0 200 OK\r\n\r\nOK", True),
@@ -20,14 +20,14 @@ from tasks.servers import live_server, serve_lock
         (b"220 mail.example ESMTP\r\n", False),
     ],
 )
-def test_what_answers_at_a_noted_address_may_be_another_program(says, ours):
+def test_what_answers_at_a_noted_address_may_be_another_program(content, ours):
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
         def answer():
             caller, _ = listening.accept()
             with caller:
                 caller.recv(4096)
-                caller.sendall(says)
+                caller.sendall(content)
 
         thread = threading.Thread(target=answer)
         thread.start()

@@ -377,7 +377,7 @@ def test_a_file_that_mlflow_refuses_for_good_blocks_nothing(home, monkeypatch, f
 @pytest.mark.parametrize("failure", [answered(503), answered(429), ConnectionError("reset")])
 def test_a_file_that_mlflow_may_take_later_waits(failure: Exception):
     assert not is_refusal(failure, "artifact")
-    assert not is_refusal(answered(413), "metrics"), "of these MLflow says what it refuses"
+    assert not is_refusal(answered(413), "metrics"), "MLflow names these itself"
 
 
 def test_nothing_is_printed_of_a_tracker_with_a_password(home, monkeypatch, capsys):

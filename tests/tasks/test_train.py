@@ -1,4 +1,4 @@
-"""A training does what its key says."""
+"""A training follows its key."""
 
 import inspect
 from pathlib import Path
@@ -46,9 +46,9 @@ def test_the_threads_of_a_training_are_those_of_its_key(
     seen: set[int] = set()
     add = StepLog.add
 
-    def watched(log: StepLog, *told: object) -> None:
+    def watched(log: StepLog, *values: object) -> None:
         seen.add(torch.get_num_threads())
-        add(log, *told)
+        add(log, *values)
 
     monkeypatch.setattr(StepLog, "add", watched)
     source = write_corpus(tmp_path / "documents.jsonl")
@@ -72,7 +72,7 @@ def test_the_code_of_a_training_holds_neither_words_nor_k_means():
     assert not {"sentemb_core.retrieval.bm25", "sentemb_core.annotation.kmeans"} & set(reached)
 
 
-def test_the_mean_loss_of_the_last_steps_is_told():
+def test_the_mean_loss_of_the_last_steps_is_shown():
     shown: dict[int, str] = {}
     on_step = step_callback(shown.__setitem__)
     for step, loss in enumerate([9.0] * RECENT + [0.5] * RECENT, start=1):

@@ -22,14 +22,14 @@ from tests.flows.corpora import write_corpus
 def test_validation_alone_decides_by_documents_that_find_their_counterparts(
     monkeypatch: pytest.MonkeyPatch,
 ):
-    told = {
+    by_split = {
         split: SimpleNamespace(
             document_to_counterpart=SimpleNamespace(recall_at_5=recall),
             counterpart_to_document=SimpleNamespace(recall_at_5=recall / 2),
         )
         for split, recall in (("validation", 0.2), ("gate", 0.4), ("test", 0.6))
     }
-    monkeypatch.setattr(validate, "scores_of", lambda _: told)
+    monkeypatch.setattr(validate, "scores_of", lambda _: by_split)
     scores = ArtifactRef(kind="scores", digest="0" * 64, size=1)
     assert validate.recall_at_5(scores) == 0.2
     assert validate.recall_at_5(scores, "test") == 0.6
