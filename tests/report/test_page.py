@@ -220,7 +220,7 @@ def test_every_figure_has_a_text_and_every_table_a_head(full):
     assert read.seen.count("caption") == read.seen.count("table") == read.seen.count("thead")
 
 
-SELF_EXPLAINING = {"", "No.", "Sentence", "Count", "Value", "Meaning", "Fact", "Setting", "Cosine"}
+SELF_EXPLAINING = {"", "No.", "Sentence", "Count", "Value", "Meaning", "Fact", "Setting"}
 """Columns that need no line."""
 
 
@@ -232,7 +232,12 @@ def test_every_column_is_explained_in_its_chapter(report, full):
         lines = re.findall(r"<dt>([^<]*)</dt><dd>([^<]+)</dd>", chapter)
         explained = {title for title, _ in lines} | SELF_EXPLAINING | annotated
         explained |= {"Encoder"} if "What moved" in chapter else set()
+        explained |= {"Cosine"} if "cosine of the encoder" in chapter else set()
         assert columns <= explained
+
+
+def test_a_measure_has_one_name_in_figure_and_table(full):
+    assert full.count("ARI to last") >= 4, "title of the figure, caption, column, legend"
 
 
 def test_every_count_of_the_reader_has_a_meaning():

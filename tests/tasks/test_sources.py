@@ -98,5 +98,5 @@ def test_an_encoder_that_is_replaced_during_a_run_is_kept_under_no_name(tmp_path
             kept_encoder.stage.function(folder, named.name)  # the record is a hit
 
 
-def test_encoder_of_a_folder_has_no_revision(folder: Path):
+def test_encoders_known_by_their_bytes_have_no_revision(folder: Path):
     assert [revision_of(name) for name in ("static", "minilm", str(folder))] == ["", "", ""]
