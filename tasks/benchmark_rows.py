@@ -309,8 +309,11 @@ def not_run(tasks: Iterable[Placed]) -> dict[str, str]:
 
 def error_rows(tasks: Iterable[Placed], scores: Iterable[Score]) -> Iterator[ResultRow]:
     """Yield the tasks without files, and every refusal with its error."""
+    tasks = list(tasks)
+    groups = {one.task.name: one.task.group for one in tasks}
     for task, note in not_run(tasks).items():
-        yield ResultRow(system="", task=task, metric="", note=note, factors={"part": "errors"})
+        factors = {"part": "errors", "group": groups[task]}
+        yield ResultRow(system="", task=task, metric="", note=note, factors=factors)
     for one in scores:
         if one.error:
             factors = {"part": "errors"}

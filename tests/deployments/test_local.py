@@ -72,7 +72,7 @@ def processes_of(home):
 
 
 def listeners(pids):
-    """Addresses that these processes listen on, as /proc/net says: hexadecimal, port behind."""
+    """Addresses that these processes listen on, as in /proc/net: hexadecimal, then the port."""
     inodes = set()
     for pid in pids:
         with contextlib.suppress(OSError):  # the process ended
@@ -162,6 +162,14 @@ def test_a_new_service_removes_the_addresses_of_a_killed_one(tmp_path):
         assert not left.exists()
 
 
+@pytest.mark.parametrize("paused", [[], [NIGHTLY_DEMO]])
+def test_a_paused_schedule_is_announced_as_such(tmp_path, capsys, paused):
+    local.announce({"server.url": "http://127.0.0.1:4200/api"}, tmp_path, paused)
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "demo/nightly" in line]
+    assert "at 0 3 * * * (cron, UTC)" in line
+    assert ("paused" in line) == bool(paused)
+
+
 def test_of_two_services_that_start_together_one_is_refused(tmp_path):
     barrier, refused = threading.Barrier(2), []
 
@@ -180,6 +188,7 @@ def test_of_two_services_that_start_together_one_is_refused(tmp_path):
     for each in starts:
         each.join()
     assert len(refused) == 1, "a barrier breaks where the second waits for the first"
+    assert refused[0].startswith(f"E001 {tmp_path} is served ")
 
 
 def triggered(api, deployment, body):

@@ -17,6 +17,14 @@ def test_every_deployment_has_valid_parameters(deployment):
     flow.validate_parameters(deployment.parameters)
 
 
+@pytest.mark.parametrize("deployment", DEPLOYMENTS, ids=lambda deployment: deployment.name)
+def test_every_description_has_a_valid_command(deployment):
+    commands = re.findall(r"`python -m flows ([^`]+)`", deployment.description)
+    assert commands
+    for command in commands:
+        app.parse_args(command)
+
+
 def test_the_command_of_a_description_is_the_same_run():
     (line,) = re.findall(r"`python -m flows ([^`]+)`", BLOG_USGOV.description)
     command, bound, *_ = app.parse_args(line)

@@ -32,7 +32,7 @@ def test_setting_up_twice_leaves_one_of_each(prefect_server):
 
 
 @pytest.mark.server
-def test_a_deployment_removed_from_the_list_is_deleted(prefect_server):
+def test_a_deployment_removed_from_the_list_is_deleted(prefect_server, capsys):
     from prefect.client.orchestration import get_client
     from prefect.settings import PREFECT_API_URL
 
@@ -46,6 +46,8 @@ def test_a_deployment_removed_from_the_list_is_deleted(prefect_server):
         before = known()
         set_up(api, (replace(nightly, name="renamed"), *others))
         assert known() == {name.replace(nightly.name, "renamed") for name in before}
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line.split()[-1] == nightly.name
         set_up(api, DEPLOYMENTS)
         assert known() == before
 
@@ -157,8 +159,9 @@ def test_an_unchanged_automation_is_not_updated(prefect_server, monkeypatch):
 
 def test_a_taken_port_is_refused():
     taken = socket.create_server(("127.0.0.1", 0))
-    with taken, pytest.raises(UsageError):
-        free_port(taken.getsockname()[1])
+    port = taken.getsockname()[1]
+    with taken, pytest.raises(UsageError, match=rf"E001 .*\b{port}\b.*--port 0"):
+        free_port(port)
     assert free_port(0) > 0
 
 

@@ -1,4 +1,4 @@
-"""One small corpus for all whole-run tests, and the door."""
+"""One small corpus for all whole-run tests, and the command line."""
 
 from functools import partial
 from pathlib import Path

@@ -62,6 +62,7 @@ from tasks.benchmark_rows import (
     score_rows,
 )
 from tasks.benchmark_table import (
+    FIELDS,
     HALVES,
     alpha_marks,
     board_json,
@@ -69,7 +70,10 @@ from tasks.benchmark_table import (
     board_tables,
     board_terminal,
     comparison_json,
+    comparison_notes,
+    comparison_tables,
     comparison_terminal,
+    model_notes,
     points_of,
     write_board,
 )
@@ -78,6 +82,7 @@ from tasks.mlflow_client import experiment_id, mlflow_client
 from tasks.results import ResultRow, ResultTable
 from tests import tiny
 from tests.flows.suites import write_beir, write_data, write_encoder
+from tests.messages import pattern
 from tests.parquet import write
 
 TASKS = ["cranfield", "sts12", "sts13", "sts-b-dev", "tree_depth"]
@@ -181,6 +186,43 @@ def test_every_system_has_a_number_on_every_present_task(board: Scoreboard):
     )
 
 
+def noted(notes: list[str], *values: str) -> int:
+    """How many notes hold all values, in this order."""
+    return sum(bool(re.search(".*".join(map(re.escape, values)), note)) for note in notes)
+
+
+BM25_SETTINGS = ("BM25", "k1 1.2", "b 0.75", "k3 8")
+
+
+def test_tables_with_bm25_have_its_settings(files: Path, board: Scoreboard, tmp_path: Path, capsys):
+    assert noted(board_notes(board, main(board)), *BM25_SETTINGS) == 1
+    assert noted([text(capsys, *board_terminal(board))], *BM25_SETTINGS) == 1
+    page = (write_files(board, tmp_path) / "page.html").read_text("utf-8")
+    assert noted([page], *BM25_SETTINGS) == 1
+    reads: set[str] = set()
+    for tasks in (["cranfield"], ["sts12"], ["cranfield", "sts12"]):
+        found = compared(asked(files, models=["BM25", "random"], tasks=[*tasks, "sts13"]))
+        (note,) = (one for one in comparison_notes(found) if noted([one], *BM25_SETTINGS))
+        fields = [name for name, field in FIELDS.items() if field in note]
+        assert fields == (["retrieval"] * ("cranfield" in tasks) + ["sts"] * ("sts12" in tasks))
+        reads.add(note)
+    assert len(reads) == 3
+    found = compared(asked(files, "one", "two", tasks=["cranfield"]))
+    assert noted(comparison_notes(found), "BM25") == 0
+
+
+def test_an_average_over_some_tasks_of_its_group_names_them(files: Path, tmp_path: Path):
+    for name in ("sts_sts12", "sts_sts13", "stsb_dev"):
+        source = files / "data" / f"{name.replace('13', '12')}.parquet"
+        shutil.copy(source, tmp_path / f"{name}.parquet")
+    tasks = ["sts12", "sts13", "sts-b-dev"]
+    some = board_of(asked(files, "one", tasks=tasks, data=str(tmp_path)))
+    assert noted(board_notes(some, main(some)), "average", "sts", "STS12, STS13.") == 1
+    assert "STS12, STS13." in (write_files(some, tmp_path / "out") / "page.html").read_text("utf-8")
+    whole = board_of(asked(files, "one", tasks=tasks[:2], data=str(tmp_path)))
+    assert noted(board_notes(whole, main(whole)), "STS12, STS13") == 0
+
+
 def test_average_is_of_the_papers_sets_and_of_complete_systems(board: Scoreboard):
     scores = main(board)
     assert averages(board, scores, "sts")["one"] == values_of(board)["STS12", "one"]
@@ -203,6 +245,21 @@ def test_scores_of_several_measures_have_no_average(files: Path, tmp_path: Path)
     assert {row.task: row.units for row in main(board)} == {"STS-B-retrieval": 2, "Abt-Buy": 2}
     lines = table(board, "further").lines()
     assert [line[:2] for line in lines] == [["Abt-Buy", "P@10"]]
+    assert lines[0][2:] == further_values(board, "Abt-Buy", "P@10")
+    notes = board_notes(board, main(board))
+    assert noted(notes, "retrieval", "R@5, R_cap@10") == 1
+    assert noted(notes, "Abt-Buy 2, STS-B-retrieval 2") == 1, "fewer than 6 units"
+    assert noted(notes, "--corpus") == 1, "the overlap is not measured"
+
+
+def further_values(board: Scoreboard, task: str, metric: str) -> list[str]:
+    """The values of a further measure as the table has them, in the order of the systems."""
+    values = {
+        row.system: row.value
+        for row in score_rows(board)
+        if (row.task, row.metric) == (task, metric)
+    }
+    return [f"{100 * (values[system] or 0.0):.1f}" for system in board.systems if system in values]
 
 
 def test_second_run_runs_no_body(files: Path, board: Scoreboard):
@@ -272,6 +329,8 @@ def test_significant_winner_has_a_star(board: Scoreboard):
     ]
     assert {line[0] for line in starred} == significant
     assert significant
+    count = f"{len(significant)} of 6 lines"
+    assert noted(board_notes(board, main(board)), "*", count) == 1
 
 
 def test_equal_models_have_no_winner_and_one_model_no_line(files: Path, tmp_path: Path):
@@ -279,7 +338,10 @@ def test_equal_models_have_no_winner_and_one_model_no_line(files: Path, tmp_path
     twins = [str(files / "one"), str(tmp_path / "twin")]
     equal = board_of(asked(files, models=twins, tasks=["sts12"]))
     assert [winner.is_significant for winner in equal.winners.values()] == [False]
-    assert board_of(asked(files, "one", tasks=["sts12"])).winners == {}
+    assert noted(board_notes(equal, main(equal)), "*", "0 of 1 line") == 1
+    alone = board_of(asked(files, "one", tasks=["sts12"]))
+    assert alone.winners == {}
+    assert noted(board_notes(alone, main(alone)), "*") == 0
 
 
 def test_csv_json_and_page_hold_the_same_rows(board: Scoreboard, tmp_path: Path):
@@ -292,6 +354,7 @@ def test_csv_json_and_page_hold_the_same_rows(board: Scoreboard, tmp_path: Path)
     assert [line["value"] for line in lines] == [row.field("value") for row in rows]
     (absent,) = (line for line in lines if line["task"] == "STS13")
     assert "sts_sts13.parquet" in absent["note"]
+    assert absent["group"] == "sts"
     assert (folder / "scores.png").stat().st_size > 10_000
     page = (folder / "page.html").read_text(encoding="utf-8")
     for row in main(board):
@@ -310,10 +373,13 @@ def test_tokens_read_of_a_text_are_listed(files: Path, tmp_path: Path):
     save_encoder(cut, tmp_path / "short", "")
     models = [str(files / "one"), str(tmp_path / "short")]
     found = board_of(asked(files, models=models, tasks=["sts12", "cranfield"]))
-    assert any("one 12, short 7" in note for note in board_notes(found, main(found)))
-    assert board_json(found)["models"]["short"]["max_length"] == 7
+    assert noted(board_notes(found, main(found)), "one 12, short 7") == 1
+    assert "one 12, short 7" in (write_files(found, tmp_path / "out") / "page.html").read_text()
+    lengths = {name: one["max_length"] for name, one in board_json(found)["models"].items()}
+    assert lengths == {"one": 12, "short": 7}
     pair = compared(asked(files, models=["BM25", models[1]], tasks=["cranfield"]))
     assert comparison_json(pair)["max_length"] == {"short": 7}
+    assert noted(comparison_notes(pair), "short 7") == 1
 
 
 def test_terminal_has_scores_absences_diagnostics_and_agreement(
@@ -337,6 +403,9 @@ def test_means_over_subsets_are_shown_where_a_task_has_them(files: Path, tmp_pat
     board = board_of(asked(files, "one", "two", tasks=["sts12", "sts-b-dev"], data=str(tmp_path)))
     lines = table(board, "further").lines()
     assert [line[:2] for line in lines] == [["STS12", "mean"], ["STS12", "wmean"]]
+    for _, metric, *values in lines:
+        assert values == further_values(board, "STS12", metric)
+        assert set(values) & set(further_values(board, "STS12", "spearman")) != set(values)
 
 
 def test_constant_diagnostic_has_no_correlation(board: Scoreboard, monkeypatch):
@@ -396,17 +465,29 @@ def test_corpus_gives_halves_and_overlap(files: Path, tmp_path: Path, capsys):
     assert table(found, f"diagnostics, {halves}").notes == (HALVES[False],), "too few held out"
     shown = text(capsys, *board_terminal(found))
     page = (write_files(found, tmp_path / "out") / "page.html").read_text(encoding="utf-8")
-    for line in table(found, "overlap").lines():
+    assert "--corpus" not in shown
+    assert HALVES[False] in shown
+    assert HALVES[False] in page
+    diagnostics = (table(found, f"diagnostics, {sample}").lines() for sample in found.diagnoses)
+    for line in (
+        *table(found, "overlap").lines(),
+        *(one for lines in diagnostics for one in lines),
+    ):
         assert all(cell in shown and cell in page for cell in line)
 
 
-def test_comparison_has_the_overlap_of_its_tasks(files: Path, tmp_path: Path):
+def test_comparison_has_the_overlap_of_its_tasks(files: Path, tmp_path: Path, capsys):
     corpus = corpus_of_sts12(files, tmp_path)
     pair = asked(files, "one", "two", tasks=["sts12"], corpus=corpus)
-    found = overlap_in(comparison_rows(compared(pair)))
-    assert found["STS12", "whole texts"] == pytest.approx(0.5, abs=0.03)
+    found = compared(pair)
+    overlap = overlap_in(comparison_rows(found))
+    assert overlap["STS12", "whole texts"] == pytest.approx(0.5, abs=0.03)
+    (overlaps,) = (one for one in comparison_tables(found) if one.id == "overlap")
+    shown = text(capsys, *comparison_terminal(found))
+    assert all(cell in shown for line in overlaps.lines() for cell in line)
     without = compared(asked(files, "one", "two", tasks=["sts12"]))
     assert overlap_in(comparison_rows(without)) == {}
+    assert "overlap" not in {one.id for one in comparison_tables(without)}
 
 
 def exit_code(board: Scoreboard) -> int:
@@ -419,8 +500,11 @@ def test_refused_task_leaves_the_others(files: Path, tmp_path: Path, capsys):
     board = board_of(asked(files, "one", data=str(tmp_path), tasks=["sts12", "tree_depth"]))
     assert {row.task for row in main(board)} == {"tree_depth"}
     assert errors_of(board) == dict.fromkeys([("STS12", name) for name in (*FIXED, "one")], "E103")
-    assert text(capsys, *board_terminal(board)).count("E103") == 1, "once for all systems"
+    shown = text(capsys, *board_terminal(board))
+    assert shown.count("E103") == 1, "once for all systems"
+    assert "STS12, BM25, random, constant, one: E103" in shown
     nothing = board_of(asked(files, "one", data=str(tmp_path), tasks=["sts12"]))
+    assert "STS12, BM25, random, constant, one: E103" in text(capsys, *board_terminal(nothing))
     folder = write_files(nothing, tmp_path / "out")
     assert sorted(path.name for path in folder.iterdir()) == [
         *("page.html", "table.csv", "table.json")
@@ -448,7 +532,7 @@ def test_diverged_model_has_errors_in_place_of_numbers(files: Path, tmp_path: Pa
 
 
 def fails_on(task: str, error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One task ends in this error, for every system."""
+    """Let one task end in this error for every system."""
 
     def failing(place, *others):
         if place.task.name == task:
@@ -520,7 +604,7 @@ def test_corpus_without_documents_is_refused_first(files: Path, tmp_path: Path):
     with (
         recording(Store(tmp_path / "home"), "probe", [], {}) as log,
         without_prefect(Store(tmp_path / "home")),
-        pytest.raises(EmptyPairsError),
+        pytest.raises(EmptyPairsError, match="splitter"),
     ):
         scoreboard(config, "a-run")
     assert log.run.stages == []
@@ -540,6 +624,8 @@ def test_encoder_equals_itself(files: Path, tmp_path: Path):
     same = shutil.copytree(files / "one", tmp_path / "copy")
     pair = compared(asked(files, models=[str(files / "one"), str(same)]))
     assert len({encoder.digest for encoder in pair.encoders.values()}) == 1
+    assert noted(comparison_notes(pair), "one and copy") == 1
+    assert not any(re.search(r"\d of \d", note) for note in comparison_notes(pair)), "no verdict"
     found = [comparison_of(ref) for ref in pair.differences]
     assert [one.task for one in found] == ["Cranfield", "STS12", "STS-B-dev", "tree_depth"]
     assert {(one.difference, one.winner) for one in found} == {(0.0, "undecided")}
@@ -575,6 +661,13 @@ def test_baseline_is_compared_where_no_vectors_are_needed(files: Path):
     assert (rows[0].system, rows[0].baseline) == ("bm25", "Constant")
     assert rows[0].factors["verdict"] == "bm25"
     assert comparison_json(found)["left_out"] == ["tree_depth"]
+    notes = comparison_notes(found)
+    assert noted(notes, "tree_depth", "bm25 and Constant") == 1
+    won = [row.factors["verdict"] for row in rows if row.task in ("Cranfield", "STS12", "beir")]
+    counts = (won.count("bm25"), won.count("Constant"))
+    assert noted(notes, f"bm25 is significantly better on {counts[0]} of 3") == 1
+    assert noted(notes, f"Constant on {counts[1]}") == 1
+    assert noted(notes, *BM25_SETTINGS) == 1
     assert [row.task for row in comparison_rows(found) if row.factors["part"] == "errors"] == [
         "STS13"
     ]
@@ -612,18 +705,28 @@ def test_corpus_is_checked_with_the_network_off(files: Path, verb: str, call, mo
     assert offline == ["1"]
 
 
-@pytest.mark.parametrize("tasks", [["tree_depth"], ["tree_depth", "cacm"]])
-def test_baseline_is_refused_if_every_present_task_needs_vectors(files: Path, tasks: list[str]):
-    with pytest.raises(UsageError, match="tree_depth"):
+@pytest.mark.parametrize(
+    ("tasks", "values"),
+    [(["tree_depth"], "bm25.*tree_depth"), (["tree_depth", "cacm"], "bm25.*CACM.*tree_depth")],
+)
+def test_baseline_is_refused_if_every_present_task_needs_vectors(
+    files: Path, tasks: list[str], values: str
+):
+    with pytest.raises(UsageError, match=values):
         compared(asked(files, models=[str(files / "one"), "bm25"], tasks=tasks))
 
 
-def test_names_in_a_table_are_the_shortest_unique_ends():
+def test_names_in_a_table_are_the_shortest_unique_ends(monkeypatch: pytest.MonkeyPatch):
     models = ["models:/news@champion", "/runs/a/model", "/runs/b/model", "minilm", "org/name"]
     assert list(labelled(models)) == ["news@champion", "a/model", "b/model", "minilm", "name"]
     assert list(labelled(["model", "old/model"])) == ["model", "old/model"]
     folder = f"/home/objects/sha256/ab/{'ab12' * 16}/data"
     assert labelled([folder, "other/data"]) == {"ab12ab12ab12": folder, "data": "other/data"}
+    made = ArtifactRef(kind="model", digest="ab" * 32, size=1)
+    monkeypatch.setattr("tasks.benchmark_table.max_lengths", lambda encoders: {})
+    models = labelled(["/runs/a/model", "minilm", "random"])
+    (note,) = model_notes(models, {"model": made, "minilm": made})
+    assert re.search(pattern("model /runs/a/model abababababab"), note)
     assert list(labelled(["models:/news@champion", "out/news@champion", "."])) == [
         *("models:/news@champion", "out/news@champion", ".")
     ]
@@ -631,7 +734,7 @@ def test_names_in_a_table_are_the_shortest_unique_ends():
 
 
 def test_folder_named_as_another_task_is_its_own_task(files: Path, tmp_path: Path):
-    """Of three folders called Cranfield, one twice, and the suite's task."""
+    """There are two folders named Cranfield, one of them twice, and the task of the suite."""
     folders = [write_beir(tmp_path / name / "Cranfield") for name in "ab"]
     again = tmp_path / "a" / "." / "Cranfield"
     config = asked(files, "one", tasks=["cranfield"], beir=[*map(str, [*folders, again])])
@@ -664,7 +767,7 @@ def test_folder_named_as_a_built_in_encoder_is_not_it(
 
 
 def test_bare_transformer_is_a_start_encoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """As `save_pretrained` leaves it: no modules.json says how it pools."""
+    """As `save_pretrained` leaves it: no modules.json names its pooling."""
     save_encoder(tiny.bert(), tmp_path / "bare", "card")
     (tmp_path / "bare" / "modules.json").unlink()
     monkeypatch.setattr(benchmark, "encoder_from", lambda config, _: config.name)
@@ -696,8 +799,16 @@ def test_beir_folder_named_among_the_tasks_stands_alone(files: Path, tmp_path: P
     assert [task.name for task, _ in alone.places()] == ["tickets"]
     both = asked(files, "one", tasks=["tickets", "sts12"], beir=[str(tmp_path / "tickets")])
     assert [task.name for task, _ in both.places()] == ["STS12", "tickets"]
-    with pytest.raises(UsageError, match="tickets"):
+    with pytest.raises(UsageError, match="'tickets'"):
         asked(files, "one", tasks=["tickets"]).places()
+
+
+def test_unknown_task_is_refused_with_the_names_of_the_folders(files: Path, tmp_path: Path):
+    folders = [str(write_beir(tmp_path / name / "tickets")) for name in ("old", "new")]
+    with pytest.raises(UsageError, match=r"'new-tickets'.*'new/tickets'\?$"):
+        asked(files, "one", tasks=["new-tickets"], beir=folders).places()
+    with pytest.raises(UsageError, match=r"'nosuch'.* retrieval, .*, old/tickets, new/tickets$"):
+        asked(files, "one", tasks=["nosuch"], beir=folders).places()
 
 
 def test_error_of_every_system_is_shown_once(files: Path, tmp_path: Path, capsys):
@@ -706,10 +817,14 @@ def test_error_of_every_system_is_shown_once(files: Path, tmp_path: Path, capsys
         file.write("\nq0\tnowhere\t1\n")
     beir = [str(folder)]
     board = board_of(asked(files, "one", "two", tasks=["tickets"], beir=beir))
-    assert text(capsys, *board_terminal(board)).count("E501") == 1
+    shown = text(capsys, *board_terminal(board))
+    assert shown.count("E501") == 1
+    assert "tickets, BM25, random, constant, one, two: E501" in shown
     assert len(errors_of(board)) == 5
     found = compared(asked(files, "one", "two", tasks=["tickets"], beir=beir))
-    assert text(capsys, *comparison_terminal(found)).count("E501") == 1
+    shown = text(capsys, *comparison_terminal(found))
+    assert shown.count("E501") == shown.count("tickets, one, two: E501") == 1
+    assert "better" not in shown, "there is no verdict"
     assert found.differences == []
 
 
@@ -732,7 +847,7 @@ def test_only_split_of_a_folder_is_used_and_named(files: Path, tmp_path: Path):
 def test_test_is_preferred_among_several_splits(files: Path, tmp_path: Path):
     several = split_folder(tmp_path / "several", "dev", "train")
     config = asked(files, "one", tasks=[], beir=[str(several)])
-    with pytest.raises(UnreadableSourceError, match="dev, train"):
+    with pytest.raises(UnreadableSourceError, match=r"several .*dev, train.*--beir-split"):
         config.check_files()
     shutil.copy(several / "qrels" / "dev.tsv", several / "qrels" / "test.tsv")
     assert [task.name for task, _ in config.places()] == ["several"]
@@ -748,68 +863,124 @@ def test_split_that_is_asked_for_is_used_in_every_folder(files: Path, tmp_path: 
     config.check_files()
     found = {(row.task, row.units) for row in main(board_of(config))}
     assert found == {("several (dev)", 1), ("tested (dev)", 1)}
-    with pytest.raises(UnreadableSourceError, match="dev, train"):
+    pair = compared(config.model_copy(update={"models": ("BM25", str(files / "one"))}))
+    tasks = [comparison_of(row).task for row in pair.differences]
+    assert tasks[:2] == ["several (dev)", "tested (dev)"]
+    values = r"several .*qrels/test\.tsv.*--beir-split.* dev, train"
+    with pytest.raises(UnreadableSourceError, match=values):
         asked(files, "one", beir=both, split="test").check_files()
 
 
 def test_files_are_checked_before_anything_runs(files: Path, tmp_path: Path):
-    with pytest.raises(UnreadableSourceError, match=r"sts_sts13\.parquet"):
+    with pytest.raises(UnreadableSourceError, match=r"sts_sts13\.parquet.*--data"):
         asked(files, tasks=["sts13"]).check_files()
-    with pytest.raises(UnreadableSourceError, match=r"corpus\.jsonl"):
+    with pytest.raises(UnreadableSourceError, match=rf"{tmp_path} lacks corpus\.jsonl"):
         asked(files, beir=[str(tmp_path)]).check_files()
-    with pytest.raises(UnreadableSourceError, match="absent"):
+    with pytest.raises(UnreadableSourceError, match=r"absent (?!lacks)"):
         asked(files, "one", beir=[str(tmp_path / "absent")]).check_files()
-    with pytest.raises(UsageError, match="stsb"):
+    with pytest.raises(UsageError, match="'stsb'"):
         asked(files, data=None, tasks=["STSB"]).check_files()
-    with pytest.raises(UsageError, match="--data"):
+    with pytest.raises(UsageError, match=r"--data FOLDER.*\$SENTEMB_DATA"):
         asked(files, data=None).check_files()
 
 
 @pytest.mark.parametrize(
-    ("arguments", "status", "code"),
+    ("arguments", "status", "values"),
     [
-        ("benchmark", 2, "E001"),
-        ("benchmark FILES/one --tasks nosuch --data FILES/data", 2, "E001"),
-        ("benchmark FILES/one --tasks sts13 --data FILES/data", 3, "E103"),
-        ("benchmark --tasks sts12 FILES/one", 2, "E001"),
-        ("benchmark FILES/one --data FILES/data --beir", 2, "E001"),
-        ("benchmark FILES/one --data FILES/none", 3, "E103"),
-        ("benchmark FILES/one --data FILES/data --tasks sts12 --fusion", 2, "E001"),
-        ("benchmark FILES/one --data FILES/data --beir FILES/beir --beir-split dev", 3, "E103"),
-        ("benchmark FILES/one --data FILES/data --beir-split dev", 2, "E001"),
-        ("benchmark Random --data FILES/data", 2, "E001"),
-        ("benchmark /nosuch/folder --tasks sts12 --data FILES/data", 2, "E401"),
-        ("benchmark FILES/one --corpus nosuch.jsonl --tasks sts12 --data FILES/data", 3, "E103"),
-        ("benchmark FILES/one --id-column x --data FILES/data", 2, "E001"),
-        ("compare FILES/one FILES/two --id-column x --data FILES/data", 2, "E001"),
-        ("compare FILES/one FILES/two --corpus nosuch.jsonl --data FILES/data", 3, "E103"),
-        ("compare FILES/one FILES/two --data FILES/data --beir-split dev", 2, "E001"),
-        ("compare FILES/one", 2, "E001"),
-        ("compare FILES/one FILES/one --data FILES/data", 2, "E001"),
-        ("compare BM25 BM25 --data FILES/data", 2, "E001"),
-        ("compare FILES/one FILES/two --tasks sts13 --data FILES/data", 3, "E103"),
-        ("compare FILES/one BM25 --tasks tree_depth --data FILES/data", 2, "E001"),
-        ("compare FILES/one nosuch --tasks sts12 --data FILES/data", 2, "E401"),
-        ("benchmark FILES/pickled --tasks sts12 --data FILES/data", 3, "E402"),
-        ("benchmark nosuch/name --tasks sts12 --data FILES/data", 2, "E401"),
-        ("benchmark static --tasks sts12 --data FILES/data", 2, "E001"),
+        ("benchmark", 2, "E001 --tasks --beir"),
+        ("benchmark FILES/one --tasks nosuch --data FILES/data", 2, "E001 'nosuch' retrieval sts"),
+        ("benchmark FILES/one --tasks sts13 --data FILES/data", 3, "E103 sts_sts13.parquet --data"),
+        ("benchmark --tasks sts12 FILES/one", 2, "E001 --tasks --beir"),
+        ("benchmark FILES/one --data FILES/data --beir", 2, "E001 --beir"),
+        ("benchmark FILES/one --data FILES/none", 3, "E103 FILES/none --data $SENTEMB_DATA"),
+        (
+            "benchmark FILES/one --data FILES/data --tasks sts12 --fusion",
+            2,
+            "E001 --fusion --tasks",
+        ),
+        (
+            "benchmark FILES/one --data FILES/data --beir FILES/beir --beir-split dev",
+            3,
+            "E103 FILES/beir qrels/dev.tsv --beir-split test",
+        ),
+        (
+            "compare FILES/one FILES/two --data FILES/data --beir FILES/beir --beir-split dev",
+            3,
+            "E103 FILES/beir qrels/dev.tsv --beir-split test",
+        ),
+        (
+            "benchmark FILES/one --data FILES/data --beir-split dev",
+            2,
+            "E001 --beir-split dev --beir FOLDER",
+        ),
+        ("benchmark Random --data FILES/data", 2, "E001 Random `compare Random"),
+        ("benchmark /nosuch/folder --tasks sts12 --data FILES/data", 2, "E401 '/nosuch/folder'"),
+        (
+            "benchmark FILES/one --corpus nosuch.jsonl --tasks sts12 --data FILES/data",
+            3,
+            "E103 nosuch.jsonl",
+        ),
+        (
+            "benchmark FILES/one --id-column x --data FILES/data",
+            2,
+            "E001 --id-column --corpus FILE",
+        ),
+        (
+            "compare FILES/one FILES/two --id-column x --data FILES/data",
+            2,
+            "E001 --id-column --corpus FILE",
+        ),
+        (
+            "compare FILES/one FILES/two --corpus nosuch.jsonl --data FILES/data",
+            3,
+            "E103 nosuch.jsonl",
+        ),
+        (
+            "compare FILES/one FILES/two --data FILES/data --beir-split dev",
+            2,
+            "E001 --beir-split dev --beir FOLDER",
+        ),
+        ("compare FILES/one", 2, "E001 SECOND"),
+        ("compare FILES/one FILES/one --data FILES/data", 2, "E001 models FILES/one 2"),
+        ("compare BM25 BM25 --data FILES/data", 2, "E001 models BM25 2"),
+        (
+            "compare FILES/one FILES/two --tasks sts13 --data FILES/data",
+            3,
+            "E103 sts_sts13.parquet --data",
+        ),
+        (
+            "compare FILES/one BM25 --tasks tree_depth --data FILES/data",
+            2,
+            "E001 BM25 tree_depth --tasks",
+        ),
+        ("compare FILES/one nosuch --tasks sts12 --data FILES/data", 2, "E401 'nosuch'"),
+        (
+            "benchmark FILES/pickled --tasks sts12 --data FILES/data",
+            3,
+            "E402 safetensors FILES/pickled pytorch_model.bin",
+        ),
+        ("benchmark nosuch/name --tasks sts12 --data FILES/data", 2, "E401 'nosuch/name'"),
+        ("benchmark static --tasks sts12 --data FILES/data", 2, "E001 'static' minilm"),
         (
             "benchmark FILES/one --tasks sts12 --data FILES/data --out FILES/data/a_file.parquet",
             2,
-            "E001",
+            "E001 FILES/data/a_file.parquet --out",
         ),
     ],
 )
-def test_mistake_is_one_line_with_its_code(
-    files: Path, capsys, arguments: str, status: int, code: str
+def test_mistake_is_one_line_with_its_code_and_values(
+    files: Path, capsys, arguments: str, status: int, values: str
 ):
+    """The values stand in the error in this order."""
     (files / "data" / "a_file.parquet").touch()
     pickled = shutil.copytree(files / "one", files / "pickled", dirs_exist_ok=True)
     (pickled / "pytorch_model.bin").touch()
     found = console.run(app, arguments.replace("FILES", str(files)).split())
     output, errors = capsys.readouterr()
     assert (found, output) == (status, "")
-    assert errors.startswith(f"error {code} ")
+    error, code, found = errors.split(maxsplit=2)
+    assert (error, code) == ("error", values.split()[0])
+    assert re.search(pattern(values.partition(" ")[2].replace("FILES", str(files))), found)
     assert len(errors.splitlines()) == 1
 
 
@@ -825,7 +996,7 @@ def test_dry_run_lists_stages_by_section(files: Path, tmp_path: Path, capsys):
         *("", *(f"{name}: STS12" for name in (*FIXED, "new")), "new: pairs of stsb_dev")
     ]
     assert console.run(app, [*arguments, "--tasks", "sts13"]) == 0
-    assert "sts_sts13.parquet" in capsys.readouterr().out
+    assert re.search(r"STS13: .*sts_sts13\.parquet", capsys.readouterr().out)
 
 
 def test_mlflow_has_only_the_files_of_the_board(files: Path, tmp_path: Path):
@@ -910,7 +1081,7 @@ def test_fusion_is_scored_on_queries_that_did_not_choose_alpha(files: Path, tmp_
 
 
 def test_refused_fusion_leaves_no_table(files: Path, tmp_path: Path):
-    """Of one query, no other is left to choose alpha."""
+    """With one query, no other one is left to choose alpha."""
     write_beir(tmp_path)
     (tmp_path / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n1\t2\t1")
     config = asked(files, "one", data=None, tasks=[], beir=[str(tmp_path)], fusion=True)

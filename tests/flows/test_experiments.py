@@ -1,6 +1,7 @@
 """The experiments are well formed, and their settings give the trainings that they state."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,9 +9,11 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from benchmarks.results_pages import load
 from flows.cli.reproduce import table_settings
 from flows.cli.settings import checked_as
 from flows.experiments import declutr, infocse
+from flows.experiments import settings as experiment_settings
 from flows.experiments.index import ALIASES, EXPERIMENTS
 from flows.experiments.methods import (
     DEFAULT_CORPORA,
@@ -19,8 +22,19 @@ from flows.experiments.methods import (
     few_shot,
     methods_small,
 )
-from flows.experiments.parts import METHODS, base_method
+from flows.experiments.parts import (
+    AT_MASK,
+    CONVOLUTIONS,
+    CUT,
+    METHODS,
+    PAIRS,
+    PROBE,
+    REGRESSION,
+    base_method,
+    shared_differences,
+)
 from flows.experiments.settings import STOPS, Reproduction, file_name, files_wanted
+from flows.fine_tune import by_epochs
 from flows.presets import method_preset
 from sentemb_core.config.experiments import (
     SMALL,
@@ -32,10 +46,12 @@ from sentemb_core.config.experiments import (
     SelfTrain,
     Train,
 )
-from sentemb_core.config.methods import SNCSE, DeCLUTR, FineTune, SimCSE
+from sentemb_core.config.methods import SNCSE, DeCLUTR, FineTune, HiCL, SimCSE
 from sentemb_core.config.presets import PRESETS
 from sentemb_core.errors import UnreadableSourceError, UsageError
 from sentemb_core.evaluation.paper_tables import paper_table, paper_tables
+from tasks.paper_numbers import PaperNumbers
+from tests.flows.corpora import write_data_folder
 
 ALL = pytest.mark.parametrize("what", EXPERIMENTS.values(), ids=list(EXPERIMENTS))
 ONE_SETTING = {
@@ -58,6 +74,27 @@ NUMBERS = {
 }
 """Experiment -> numbers of the paper that have a cell of ours. Tables 3 and 10 have averages alone,
 Table 11 lost its rows, and DeCLUTR's means are over 28 tasks."""
+
+SMALL_TRAINING = {
+    "steps": 300,
+    "batch_size": 64,
+    "chunk": None,
+    "learning_rate": 2e-4,
+    "optimizer": "adamw",
+    "weight_decay": 0.01,
+    "schedule": "linear",
+    "warmup": 0.05,
+    "clip": 1.0,
+    "dtype": "bfloat16",
+    "evaluate_every": None,
+    "patience": None,
+    "checkpoint_every": 100,
+    "threads": 1,
+    "seed": 42,
+}
+"""A training of the preset `small`; the key of its stage holds all of this."""
+
+ALL_LABELS = Label(count=None)
 
 UNITS = {
     TITLE: ("R@1", "R@5", "R@10", "R@20"),
@@ -90,7 +127,15 @@ def test_an_experiment_is_well_formed(what: Experiment):
     assert len(set(labels)) == len(labels)
     assert len(set(columns)) == len(columns)
     assert what.axis is None or any(one.x is not None for one in (*what.arms, *what.columns))
-    assert what.small.steps >= 300
+    assert re.fullmatch(
+        r"(mutual|infocse|product_thesis|declutr|hicl)\.[a-zD0-9_]+|methods-small|few-shot", what.id
+    )
+    assert what.small.steps >= (300 if "." in what.id else 200)
+    assert what.small.candidates >= 1_000
+    base = f"{what.small.base.corpus}.parquet" in files_wanted(what, what.small)
+    assert base == what.small.base.reads_corpus or what.id == "methods-small"
+    if any(not claim.text.startswith("(ours)") for claim in what.claims):
+        assert len(what.small.seeds) >= 3
     for claim in what.claims:
         for column in what.columns:
             if column.measure and column.label in (claim.columns or columns):
@@ -157,20 +202,48 @@ def test_equal_labels_of_infocse_are_one_training():
     ],
 )
 def test_trainings_below_the_usual_length(id: str, steps: set[int]):
-    assert {one.steps for one in trainings(EXPERIMENTS[id]) if one.steps < 300} == steps
+    what = EXPERIMENTS[id]
+    assert {one.steps for one in trainings(what) if one.steps < 300} == steps
+    assert str(min(steps)) in what.small.differs
+
+
+def steps_by_arm(id: str, **given: Any) -> dict[str, int]:
+    """Arm -> the steps of its last training by a method."""
+    settings = asked(id, **given)
+    return {
+        arm.label: settings.training_of(step, 1).steps
+        for arm in settings.what.arms
+        for step in arm.steps
+        if isinstance(step, Train)
+    }
 
 
 @pytest.mark.parametrize(
     ("id", "steps"),
     [
-        ("product_thesis.e2a", {156, 312, 781, 1_562, 15_625}),
-        ("product_thesis.e2b", {468, 936, 2_343, 4_686, 46_875}),
-        ("product_thesis.e1", {1_562}),
-        ("product_thesis.curve", {30, 90, 300, 900, 3_000, 9_000, 15_625}),
+        (
+            "product_thesis.e2a",
+            {"10k": 156, "20k": 312, "50k": 781, "100k": 1_562, "1M": 15_625},
+        ),
+        (
+            "product_thesis.e2b",
+            {"10k": 468, "20k": 936, "50k": 2_343, "100k": 4_686, "1M": 46_875},
+        ),
+        ("product_thesis.e1", {"simcse": 1_562, "consert": 1_562}),
+        ("product_thesis.rescore", {"simcse": 1_562, "BM25 + simcse": 1_562}),
+        ("product_thesis.e4", {"simcse": 4_686, "clm_autoencoder": 4_686}),
+        ("product_thesis.curve", {"30 steps": 30, "3,000 steps": 3_000, "15,625 steps": 15_625}),
     ],
 )
-def test_the_papers_preset_has_the_papers_steps(id: str, steps: set[int]):
-    assert {one.steps for one in trainings(EXPERIMENTS[id], preset="paper")} == steps
+def test_the_papers_preset_has_the_papers_steps(id: str, steps: dict[str, int]):
+    """Golden: epochs that drop a last short batch (erratum E26)."""
+    found = steps_by_arm(id, preset="paper")
+    assert found.items() >= steps.items()
+    assert "e2" not in id or found == steps
+    if id == "product_thesis.e1":
+        assert set(found.values()) == {1_562}
+    if id == "product_thesis.curve":
+        assert set(found.values()) == {30, 90, 300, 900, 3_000, 9_000, 15_625}
 
 
 @pytest.mark.parametrize(
@@ -193,44 +266,61 @@ def test_an_alias_is_not_an_id():
 
 
 @pytest.mark.parametrize(
-    ("id", "given"),
+    ("id", "given", "values"),
     [
-        ("mutual.t1x", {}),
-        ("mutual.t1", {"seeds": [-1]}),
-        ("mutual.t1", {"corpora": ["blog_usgov"]}),
-        ("mutual.t1", {"batch_size": 9}),
-        ("methods-small", {"seeds": []}),
-        ("methods-small", {"methods": ["simcsee"]}),
-        ("methods-small", {"counts": [100]}),
-        ("few-shot", {"counts": [-5]}),
-        ("few-shot", {"preset": "paper"}),
-        ("few-shot", {"methods": ["whitening"]}),
-        ("few-shot", {"corpora": ["plain_sentences"]}),
+        ("mutual.t1x", {}, r"'mutual\.t1x'.*'mutual\.t1'"),
+        ("s000.t1x", {}, r"'s000\.t1x'"),
+        ("mutual.t1", {"seeds": [-1]}, r"seeds\.0.* 0, found -1"),
+        ("mutual.t1", {"corpora": ["blog_usgov"]}, "--corpora.*methods-small.*few-shot"),
+        ("mutual.t1", {"batch_size": 9}, "--batch-size.*methods-small.*few-shot"),
+        ("methods-small", {"seeds": [-1]}, r"seeds\.0.* 0, found -1"),
+        ("methods-small", {"seeds": []}, "seeds.* 1 item"),
+        ("methods-small", {"methods": ["simcsee"]}, "'simcsee'.*'simcse'"),
+        ("methods-small", {"counts": [100]}, "--counts.*few-shot"),
+        ("few-shot", {"seeds": [1, -1]}, r"seeds\.1.* 0, found -1"),
+        ("few-shot", {"counts": [-5]}, r"counts\.0.* 2, found -5"),
+        ("few-shot", {"preset": "paper"}, "--preset.*few-shot"),
+        ("few-shot", {"methods": ["whitening"]}, "'whitening'"),
+        ("few-shot", {"corpora": ["plain_sentences"]}, "plain_sentences.*long_elife"),
     ],
 )
-def test_wrong_settings_are_refused(id: str, given: dict[str, Any]):
-    with pytest.raises(UsageError):
+def test_wrong_settings_are_refused(id: str, given: dict[str, Any], values: str):
+    with pytest.raises(UsageError, match=values):
         checked_as(Reproduction, {"experiment": id, "data": "data"} | given)
 
 
 def test_a_repeated_value_counts_once():
     assert asked("mutual.t1", seeds=[43, 42, 43]).seeds == (43, 42)
-    assert asked("few-shot", methods=["simcse", "simcse"]).methods == ("simcse",)
+    for id in ("methods-small", "few-shot"):
+        once = {"seeds": (1,), "corpora": ("blog_usgov",), "methods": ("simcse",)}
+        twice = asked(id, **{name: 2 * values for name, values in once.items()})
+        assert twice.model_dump(include=set(once)) == once
+        assert asked(id, seeds=[43, 42, 43]).seeds == (43, 42)
 
 
+@pytest.mark.parametrize("arms", ["arms", "paper_arms"])
 @pytest.mark.parametrize("sample", [{"max_documents": 10}, {"share": 0.5}])
-def test_labels_of_a_sample_are_refused(sample: dict[str, float]):
-    arm = Arm(label="a", steps=(Label(count=4),), **sample)
+def test_labels_of_a_sample_are_refused(arms: str, sample: dict[str, float]):
+    given = {arms: (Arm(label="an arm", steps=(Label(count=4),), **sample),)}
     column = Column(label="Web", judge=TITLE, corpus="blog_usgov")
-    with pytest.raises(ValidationError):
-        Experiment(id="x", title="x", arms=(arm,), columns=(column,), paper=SMALL)
+    with pytest.raises(ValidationError, match="'an arm'"):
+        Experiment(**({"arms": ()} | given), id="x", title="x", columns=(column,), paper=SMALL)
 
 
 def test_each_setting_has_files_of_its_own():
     given = ({}, {"preset": "paper"}, {"seeds": (1, 7)}, {"steps": 5}, {"max_documents": 9})
-    names = {asked("mutual.t1", **one).name for one in (*given, {"encoder": "/models/roberta"})}
-    assert len(names) == 6
-    assert "mutual.t1" in names
+    roberta = asked("mutual.t1", encoder="/models/roberta")
+    assert [asked("mutual.t1", **one).name for one in given] + [roberta.name] == [
+        "mutual.t1",
+        "mutual.t1-paper",
+        "mutual.t1-seeds-1-7",
+        "mutual.t1-steps-5",
+        "mutual.t1-max_documents-9",
+        "mutual.t1-encoder-models_roberta-1df68655",
+    ]
+    assert roberta.marks == "mutual.t1 models_roberta-1df68655"
+    blog = asked("methods-small", corpora=["blog_usgov"], encoder="minilm")
+    assert blog.marks == "methods-small blog_usgov minilm"
     many = asked("methods-small", methods=list(METHODS))
     assert len(many.name) < 200
     marks = [asked("mutual.t1", **one).marks for one in given]
@@ -243,25 +333,44 @@ def test_encoders_of_other_names_have_other_files():
     names = ["minilm", "mini x", "mini_x", "mini(x", "org/mini", "org_mini", f"/a{far}", f"/b{far}"]
     files = [file_name(name) for name in names]
     assert len(set(files)) == len(names)
-    assert all(len(file) <= 89 and "/" not in file for file in files)
+    assert (files[0], files[2], files[5]) == ("minilm", "mini_x", "org_mini")
+    assert all(re.fullmatch(r"[\w.-]{1,89}", file, re.ASCII) for file in files)
 
 
 def test_optional_columns_and_missing_files(tmp_path: Path):
     settings = Reproduction(experiment="infocse.t2", data=str(tmp_path))
-    assert "STS13" in settings.left_out
+    assert settings.left_out["STS13"] == ["sts_sts13.parquet"]
     assert "STS13" not in [column.label for column in settings.what.columns]
-    with pytest.raises(UnreadableSourceError):
+    assert "sts_sts13.parquet" not in settings.absent_files()
+    with pytest.raises(UnreadableSourceError, match=r"plain_sentences\.parquet.*--data"):
         settings.check_files()
+    (tmp_path / "sts_sts13.parquet").touch()
+    settings = Reproduction(experiment="infocse.t2", data=str(tmp_path))
+    assert "STS13" not in settings.left_out
+    assert "STS13" in [column.label for column in settings.what.columns]
+    with pytest.raises(UnreadableSourceError, match=r"hicl\.t5.*wikitext_103\.parquet"):
+        Reproduction(experiment="hicl.t5", data=str(tmp_path)).check_files()
 
 
 def test_a_folder_that_is_partly_there_names_its_missing_files(tmp_path: Path):
     settings = Reproduction(experiment="product_thesis.bce_cqadupstack", data=str(tmp_path))
+    files = settings.absent_files()
+    forum = "beir/cqadupstack/gis"
+    with pytest.raises(UnreadableSourceError, match=r"parquet, beir/cqadupstack/, which"):
+        settings.check_files()
+    for file in files:
+        if not file.startswith(forum):
+            (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / file).touch()
+    (tmp_path / "beir/cqadupstack/unix/qrels/test.tsv").unlink()
+    missing = rf" {forum}/, beir/cqadupstack/unix/qrels/test\.tsv, which"
+    with pytest.raises(UnreadableSourceError, match=missing):
+        settings.check_files()
     for file in settings.absent_files():
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / file).touch()
     settings.check_files()
-    (tmp_path / "beir/cqadupstack/unix/qrels/test.tsv").unlink()
-    assert settings.absent_files() == ["beir/cqadupstack/unix/qrels/test.tsv"]
+    assert settings.absent_files() == []
 
 
 def test_a_record_names_its_folder_from_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -277,6 +386,37 @@ def test_the_list_has_every_experiment_and_its_missing_files(call, tmp_path: Pat
     assert (code, set(rows)) == (0, {*EXPERIMENTS, *ALIASES})
     assert {name: rows[name]["same_as"] for name in ALIASES} == ALIASES
     assert "beir/quora/corpus.jsonl" in rows["product_thesis.e5"]["lacks"]
+    write_data_folder(tmp_path)
+    rows = {row["id"]: row for row in json.loads(listed(call, "--data", str(tmp_path)))}
+    assert rows["infocse.t4"]["lacks"] == rows["few-shot"]["lacks"] == []
+    assert rows["mutual.t1"]["lacks"] == [
+        *("news_reuters21578.parquet", "session_mixed_titles.parquet")
+    ]
+    assert rows["methods-small"]["lacks"] == ["news_reuters21578.parquet", "long_elife.parquet"]
+
+
+def listed(call, *options: str) -> str:
+    code, out, _ = call("reproduce", "list", *options, "--json")
+    assert code == 0
+    return out
+
+
+def test_without_a_data_folder_few_shot_alone_is_ready(call, monkeypatch: pytest.MonkeyPatch):
+    """It runs on the shipped corpus."""
+    monkeypatch.delenv("SENTEMB_DATA", raising=False)
+    rows = json.loads(listed(call))
+    assert [row["id"] for row in rows if row.get("lacks") == []] == ["few-shot"]
+    lists = [(row["files"], row["lacks"]) for row in rows if row.get("lacks")]
+    assert all(files == lacks for files, lacks in lists)
+    assert len(lists) == len(EXPERIMENTS) - 1
+
+
+@pytest.mark.parametrize("option", ["--steps", "--markdown"])
+def test_the_list_refuses_options_of_a_table(call, option: str):
+    code, out, err = call("reproduce", "list", option, "3")
+    assert (code, out) == (UsageError.exit_code, "")
+    assert err.startswith("error E001")
+    assert option in err
 
 
 @pytest.mark.parametrize("preset", ["small", "paper"])
@@ -296,16 +436,227 @@ def test_another_start_encoder_has_no_condenser_stage(preset: str):
 def test_another_start_encoder_learns_at_the_rates_of_its_kind(
     encoder: str, first: float, rounds: float
 ):
-    budget = asked("mutual.t3c", encoder=encoder).budget
+    budget, usual = asked("mutual.t3c", encoder=encoder).budget, asked("mutual.t3c").budget
     assert (budget.learning_rate, budget.round_learning_rate) == (first, rounds)
+    same = usual.base.encoder.name == encoder
+    assert same == (budget.learning_rate == usual.learning_rate) == (encoder == "static")
 
 
 def test_a_start_encoder_that_does_not_exist_is_refused(call, tmp_path: Path):
+    write_data_folder(tmp_path)
     code, _, err = call(
-        "reproduce", "mutual.appD", "--data", str(tmp_path), "--encoder", "no/such", "--dry-run"
+        "reproduce", "infocse.t4", "--data", str(tmp_path), "--encoder", "no/such", "--dry-run"
     )
     assert code
-    assert "E401" in err or "E103" in err
+    assert "E401" in err
+    assert "no/such" in err
+
+
+def test_another_start_encoder_and_more_seeds_are_a_table():
+    given = {"preset": "paper", "seeds": [1, 2, 3, 4, 5], "encoder": "roberta-base", "data": "d"}
+    settings = table_settings("hicl.t15", given)
+    assert isinstance(settings, Reproduction)
+    assert settings.name.startswith("hicl.t1-paper-")
+    assert settings.budget.base.encoder.name == "roberta-base"
+    assert settings.budget.base.encoder.pooling == "cls_before_pooler"
+    assert settings.budget.seeds == (1, 2, 3, 4, 5)
+
+
+def test_given_settings_replace_those_of_the_preset():
+    settings = asked("mutual.t1", seeds=(7,), steps=5, candidates=10)
+    budget = settings.budget
+    assert (budget.seeds, budget.steps, budget.candidates) == ((7,), 5, 10)
+    assert settings.training_of(Train(method=SimCSE()), 7).steps == 5
+    paper = asked("mutual.t1", preset="paper").budget
+    assert (paper.batch_size, paper.base.encoder.name) == (3_200, "bert-base-uncased")
+
+
+@pytest.mark.parametrize("fast", ["float32", "bfloat16"])
+def test_a_training_computes_in_the_fastest_precision(monkeypatch: pytest.MonkeyPatch, fast: str):
+    monkeypatch.setattr(experiment_settings, "FAST", fast)
+    settings = asked("infocse.t2")
+    trained = (settings.training_of(step, 42) for step in (Train(method=SimCSE()), ALL_LABELS))
+    assert [one.dtype for one in trained] == [fast, fast]
+    static = asked("mutual.t2")
+    assert static.training_of(Train(method=SimCSE()), 42).dtype == "float32"
+
+
+def test_a_training_of_the_preset_small_has_its_golden_settings(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(experiment_settings, "FAST", "bfloat16")
+    method = {"name": "simcse", "temperature": 0.05, "mlm": 0.0, "mask_rate": 0.15}
+    training = asked("infocse.t2").training_of(Train(method=SimCSE()), 42)
+    assert training.model_dump() == SMALL_TRAINING | {"method": method}
+    static = asked("mutual.t2")
+    words = {"batch_size": 128, "steps": 600, "dtype": "float32", "learning_rate": 2e-3}
+    training = static.training_of(SelfTrain(), 42)
+    assert training.model_dump(exclude={"method"}) == SMALL_TRAINING | words
+    tuning = by_epochs(static.training_of(ALL_LABELS, 42), 640, static.limits)
+    assert tuning.method == FineTune()
+    assert tuning.model_dump(exclude={"method", "checkpoint_every"}) == {
+        **{name: value for name, value in SMALL_TRAINING.items() if name != "checkpoint_every"},
+        **{"steps": 100, "learning_rate": 2e-3, "dtype": "float32"},
+        **{"evaluate_every": 10, "patience": 3},
+    }
+
+
+def test_the_papers_fine_tuning_has_its_own_batch_and_patience():
+    settings = asked("mutual.t2", preset="paper")
+    tuning = by_epochs(settings.training_of(ALL_LABELS, 42), 640, settings.limits)
+    assert (tuning.method.name, tuning.batch_size, tuning.optimizer) == ("fine_tune", 64, "adam")
+    assert (tuning.steps, tuning.evaluate_every, tuning.patience) == (200, 10, 2)
+
+
+@pytest.mark.parametrize("id", ["mutual.t2", "mutual.t3a"])
+def test_a_table_with_labels_states_how_long_they_train(id: str):
+    settings, paper = asked(id), asked(id, preset="paper").limits
+    batch = settings.training_of(ALL_LABELS, 42).batch_size
+    numbers = (settings.limits.epochs, batch, settings.limits.patience)
+    assert numbers == (10, 64, 3)
+    stated = r"Labels are read \w+ \w+ {} \D+ {}, \D+ {} \D+ {} and {}\."
+    limits = re.compile(stated.format(*numbers, paper.epochs, paper.patience))
+    assert limits.search(settings.budget.differs)
+    ours = {"methods-small", "few-shot"}
+    labelled = {one.id for one in EXPERIMENTS.values() if one.labels} - ours
+    assert {one.id for one in EXPERIMENTS.values() if limits.search(one.small.differs)} == labelled
+
+
+@pytest.mark.parametrize("method", ["simcse", "conpono", "declutr"])
+def test_mutual_trains_every_method_by_adam_at_a_constant_rate(method: str):
+    settings = asked("mutual.t1", preset="paper")
+    (step,) = arm_of("mutual.t1", method).steps
+    training = settings.training_of(step, 42)
+    assert (training.optimizer, training.schedule, training.warmup) == ("adam", "constant", 0)
+    assert (training.learning_rate, training.batch_size, training.chunk) == (2e-5, 3_200, 128)
+    assert settings.training_of(SelfTrain(), 42).learning_rate == 2e-5
+
+
+@pytest.mark.parametrize(
+    ("id", "arm", "pooling", "similarity"),
+    [
+        ("mutual.t1", "start encoder", None, None),
+        ("mutual.t1", "simcse", "cls_before_pooler", None),
+        ("mutual.t1", "mirror_bert", "mean", None),
+        ("mutual.t1", "ict", None, "dot"),
+        ("mutual.t1", "infocse_idc", None, "dot"),
+        ("mutual.t2", "start encoder, 100 labels", None, "dot"),
+        ("product_thesis.e1", "simcse", "mean", None),
+        ("declutr.t1", "declutr", "mean", None),
+        ("hicl.t1", "simcse", "cls_before_pooler", None),
+    ],
+)
+def test_with_the_papers_preset_a_method_pools_its_own_way(
+    id: str, arm: str, pooling: str | None, similarity: str | None
+):
+    settings, small = asked(id, preset="paper"), asked(id)
+    encoder = settings.encoder_of(arm_of(id, arm))
+    assert (encoder.pooling, encoder.similarity) == (pooling, similarity)
+    assert encoder.name == settings.budget.base.encoder.name
+    assert small.encoder_of(arm_of(id, arm)) == small.budget.base.encoder
+    assert small.steps_of(arm_of(id, arm)) == arm_of(id, arm).steps
+
+
+@pytest.mark.parametrize("id", [one.id for one in infocse.EXPERIMENTS + declutr.EXPERIMENTS])
+def test_a_curve_rises_along_its_axis_and_its_labels_have_the_places(id: str):
+    curves: dict[str, list[Arm]] = {}
+    for arm in EXPERIMENTS[id].arms if EXPERIMENTS[id].axis else ():
+        if arm.x is not None:
+            curves.setdefault(arm.curve, []).append(arm)
+    assert bool(curves) == bool(EXPERIMENTS[id].axis)
+    for arms in curves.values():
+        places = [arm.x for arm in arms if arm.x is not None]
+        assert places == sorted(set(places))
+        for arm in arms:
+            assert float(arm.label.split(", ")[-1].removesuffix(" %")) == arm.x
+
+
+def with_difference(sentence: str) -> set[str]:
+    return {one.id for one in EXPERIMENTS.values() if sentence in one.differs}
+
+
+def test_a_shared_difference_stands_in_every_table_that_it_concerns():
+    figures = {f"declutr.f{figure}" for figure in ("2a", "2b", "2c", "3")}
+    probing = {"infocse.t10", "declutr.t1", "declutr.snli", "hicl.t11"}
+    assert with_difference(PROBE) == probing | figures
+    assert with_difference(REGRESSION) == {"declutr.t1"} | figures
+    assert with_difference(PAIRS) == {"declutr.snli"}
+    assert with_difference(CONVOLUTIONS) == {"infocse.t2"}
+    assert with_difference(AT_MASK) == {"hicl.t1"}
+    arm = Arm(label="a", steps=(Train(method=HiCL(base=SNCSE())),))
+    column = Column(label="dev", judge="STS-B-dev")
+    what = Experiment(id="x", title="x", arms=(arm,), columns=(column,), paper=SMALL)
+    assert list(shared_differences(what)) == [CUT, AT_MASK]
+
+
+@ALL
+def test_a_training_below_the_usual_length_is_a_difference(what: Experiment):
+    """Longer trainings in small batches read as many texts."""
+    if "." in what.id:
+        lengths = [(one.steps, one.batch_size) for one in method_trainings(what)]
+        below = [one for one in lengths if one[0] < 300 or one[0] * one[1] < 300 * 64]
+        assert bool(re.search(r"\b300 steps of 64\b", what.small.differs)) == bool(below)
+
+
+def method_trainings(what: Experiment, **given: Any) -> Iterator[Any]:
+    """The trainings of an experiment without rounds of self-training."""
+    settings = asked(what.id, **given)
+    for step in (step for arm in settings.what.arms for step in arm.steps):
+        if isinstance(step, Train):
+            yield settings.training_of(step, 42)
+
+
+@pytest.mark.parametrize(
+    ("id", "column", "average", "numbers"),
+    [
+        ("product_thesis.bce_quora", "Quora", False, {"bce": 59.8, "simcse": 96.2}),
+        ("product_thesis.bce_cqadupstack", None, True, {"bce": 8.7, "simcse": 38.2}),
+    ],
+)
+def test_the_papers_recall_is_compared_with_our_recall_alone(
+    id: str, column: str | None, average: bool, numbers: dict[str, float]
+):
+    what = EXPERIMENTS[id]
+    paper = PaperNumbers(what)
+    cells = {
+        (arm.label, one.label): paper.of_cell(arm, one) for arm in what.arms for one in what.columns
+    }
+    assert {arm: value for (arm, _), value in cells.items() if value is not None} == (
+        {} if average else numbers
+    )
+    assert {label.partition(",")[0] for (_, label), value in cells.items() if value} == (
+        {column} if column else set()
+    )
+    averages = {arm.label: paper.of_average(arm) for arm in what.arms} if what.averaged else {}
+    assert {arm: value for arm, value in averages.items() if value is not None} == (
+        numbers if average else {}
+    )
+    assert {one.measure for one in what.averaged} <= {"R@100"}
+
+
+@pytest.mark.parametrize(
+    "id", ["product_thesis.e2a", "product_thesis.e2b", "product_thesis.rescore"]
+)
+def test_a_number_of_another_measure_is_in_no_cell(id: str):
+    what = EXPERIMENTS[id]
+    paper = PaperNumbers(what)
+    assert {paper.of_cell(arm, one) for arm in what.arms for one in what.columns} == {None}
+    assert {paper.of_average(arm) for arm in what.arms} == {None}
+    assert {paper.heading(one) for one in what.columns} == {"eProduct R_cap@10"}
+
+
+@pytest.mark.parametrize(
+    "id",
+    [
+        *("mutual.t1", "infocse.t2", "infocse.t7", "product_thesis.e3a", "product_thesis.e5"),
+        *("product_thesis.bce", "hicl.time"),
+    ],
+)
+def test_numbers_of_one_measure_are_in_their_cells(id: str):
+    what = EXPERIMENTS[id]
+    paper = PaperNumbers(what)
+    cells = [(arm, one) for arm in what.arms for one in what.columns]
+    beside = [paper.of_cell(*cell) for cell in cells if paper.in_place(*cell) is not None]
+    assert beside
+    assert None not in beside
 
 
 def test_with_the_papers_preset_documents_are_whole():
@@ -314,6 +665,8 @@ def test_with_the_papers_preset_documents_are_whole():
         for preset in ("small", "paper")
     ]
     assert sizes == [12, None]
+    what = EXPERIMENTS["hicl.t8"]
+    assert [one.base.encoder.max_length for one in (what.small, what.paper)] == [128, 512]
 
 
 @pytest.mark.parametrize(
@@ -324,6 +677,7 @@ def test_with_the_papers_preset_documents_are_whole():
         ("declutr.t1", "declutr", "shortest", 16, 32),
         ("hicl.t6", "simcse, first 32 tokens", "longest", 32, 32),
         ("hicl.t6", "simcse, whole sequences", "segment", 128, 512),
+        ("hicl.t6", "hicl (SimCSE)", "segment", 32, 32),
         ("hicl.t6", "hicl (SimCSE)", "longest", 128, 512),
         ("hicl.time", "hicl (128 tokens)", "longest", 128, 128),
     ],
@@ -347,7 +701,7 @@ def test_hicl_has_its_own_prompt_over_sncse_under_the_papers_preset_alone():
         if isinstance(base, SNCSE)
     }
     assert prompts.pop(("paper", "hicl (SNCSE)")) == "The sentence of"
-    assert set(prompts.values()) == {SNCSE().before_positive}
+    assert list(prompts.values()) == [SNCSE().before_positive] * 3
 
 
 @pytest.mark.parametrize("figure", ["declutr.f2a", "declutr.f2b", "declutr.f2c"])
@@ -359,6 +713,7 @@ def test_declutrs_figures_have_a_second_temperature_under_the_papers_preset(figu
     small, paper = (asked(figure, preset=preset) for preset in ("small", "paper"))
     assert {method(small, arm).temperature for arm in small.what.arms} == {0.05}
     usual, colder = paper.what.arms[: len(small.what.arms)], paper.what.arms[len(small.what.arms) :]
+    assert usual == small.what.arms
     warm = {arm.label: method(paper, arm) for arm in usual}
     for arm in colder:
         label, _, _ = arm.label.partition(", ")
@@ -366,19 +721,71 @@ def test_declutrs_figures_have_a_second_temperature_under_the_papers_preset(figu
     assert len(colder) >= 2
 
 
-def test_a_papers_preset_trains_each_method_by_its_own_preset_but_does_not_stop_it():
+@pytest.mark.parametrize(
+    ("method", "batch", "rate", "schedule", "warmup"),
+    [
+        ("simcse", 64, 3e-5, "linear", 0.0),
+        ("mirror_bert", 200, 2e-5, "constant", 0.0),
+        ("consert", 96, 5e-7, "linear", 0.1),
+        ("sg_opt", 16, 5e-5, "linear", 0.1),
+        ("infocse_aux", 64, 7e-6, "linear", 0.0),
+    ],
+)
+def test_with_the_papers_preset_each_method_trains_its_own_way(
+    method: str, batch: int, rate: float, schedule: str, warmup: float
+):
     settings = asked("infocse.t2", preset="paper")
-    for label in ("consert", "mirror_bert", "sg_opt"):
-        (step,) = arm_of("infocse.t2", label).steps
+    (step,) = arm_of("infocse.t2", method).steps
+    training = settings.training_of(step, 42)
+    assert (training.batch_size, training.learning_rate) == (batch, rate)
+    assert (training.schedule, training.warmup) == (schedule, warmup)
+    assert (training.steps, training.seed) == (31_250, 42)
+    assert training.method == step.method
+    assert settings.budget.batch, "each method has its own"
+
+
+@ALL
+def test_a_papers_preset_trains_each_method_by_its_own_preset(what: Experiment):
+    """Except for settings of the whole table, those of the arm itself, and the end."""
+    if "." not in what.id:
+        return
+    settings = asked(what.id, preset="paper")
+    budget = settings.budget
+    for step in (step for arm in what.arms for step in arm.steps if isinstance(step, Train)):
         training = settings.training_of(step, 42)
+        stated = {"method", "steps", *budget.stated, *STOPS}
+        stated |= {name for name in ("batch_size", "learning_rate") if getattr(step, name)}
         presets = PRESETS[step.method.name]
-        preset = presets.get("code", presets.get("paper", {}))
-        for name in preset.keys() - STOPS - {"method", "steps"}:
-            assert getattr(training, name) == preset[name]
-        assert training.evaluate_every is None
+        preset = next(presets[name] for name in budget.presets if name in presets)
+        for name in preset.keys() - stated:
+            assert getattr(training, name) == preset[name], name
+        for name in budget.stated.keys() - {"steps", "batch_size"}:
+            assert getattr(training, name) == budget.stated[name], name
+        assert [getattr(training, name) for name in STOPS] == [
+            budget.stated.get(name) for name in STOPS
+        ]
+        assert training.batch_size == step.batch_size or "batch_size" in {*budget.stated, *preset}
 
 
 def test_inner_products_have_no_temperature():
+    cycles = asked("mutual.t3a", preset="paper")
+    arm = next(one for one in cycles.what.arms if one.label.startswith("++"))
+    steps = cycles.steps_of(arm)
+    assert {type(step) for step in steps} == {Train, SelfTrain, Label}
+    assert {step.method.temperature for step in steps} == {1.0}
+    assert {step.method.temperature for step in arm.steps} == {0.05}
+    (step,) = asked("mutual.t1", preset="paper").steps_of(arm_of("mutual.t1", "ict"))
+    method = asked("mutual.t1", preset="paper").method_of(step)
+    assert (method.temperature, method.context_tokens) == (1.0, 288)
+    for id in ("methods-small", "few-shot"):
+        ours = asked(id, methods=["infocse_idc", "infocse_idc_dot"], encoder="static")
+        for name, temperature in (("infocse_idc", 0.05), ("infocse_idc_dot", 1.0)):
+            labels = ", 100 labels" if id == "few-shot" else ""
+            (arm,) = (one for one in ours.what.arms if one.label == f"{name}{labels}")
+            assert ours.encoder_of(arm, 42).similarity == ("dot" if temperature == 1 else None)
+            trained = [ours.training_of(step, 42).method for step in ours.steps_of(arm)]
+            assert {one.temperature for one in trained} == {temperature}
+            assert (trained[-1].name == "fine_tune") == (id == "few-shot")
     settings = asked("mutual.t2", preset="paper")
     arm = arm_of("mutual.t2", "infocse_idc, 1,000 labels")
     assert settings.encoder_of(arm).similarity == "dot"
@@ -414,8 +821,27 @@ def test_each_row_of_methods_small_has_the_corpora_that_it_can_read():
         assert columns_with(what, name) == {"blog_usgov", "news_reuters21578"}
     assert {arm.label for arm in what.arms} >= {*METHODS, *WITHOUT_TRAINING}
     assert "long_elife.parquet" in files_wanted(what, what.small)
+    for given in ({"methods": ["simcse"]}, {"corpora": ["blog_usgov"]}):
+        assert "long_elife" not in asked("methods-small", **given).corpora_read
     alone = methods_small(corpora=("long_elife",))
     assert {corpus for arm in alone.arms for corpus, _ in alone.by_corpus(arm)} == {"long_elife"}
+
+
+@pytest.mark.parametrize("start", ["transformer", "minilm"])
+@pytest.mark.parametrize("corpus", DEFAULT_CORPORA)
+def test_every_row_of_methods_small_has_results(corpus: str, start: str):
+    """`bm25_seed_002` is stored as `bm25_product_thesis`."""
+    titled = corpus != "plain_sentences"
+    (table,) = (one for one in load("methods") if one.id == f"methods-small {corpus} {start}")
+    rows = {arm.label for arm in methods_small(start, corpora=(corpus,)).arms}
+    rows = rows - {"bm25_rescored", "bm25_seed_002"} | (
+        {"bm25_rescored", "bm25_product_thesis"} if titled else set()
+    )
+    assert {row.system for row in table.rows} == rows
+    errors = {row.system: row.note.split()[0] for row in table.rows if row.note}
+    documents = {"ict", "cpc", "conpono", "infocse_idc", "infocse_idc_kmeans", "infocse_idc_dot"}
+    refused = {"declutr"} if titled else {"declutr", *documents}
+    assert errors == dict.fromkeys(refused, "E102")
 
 
 @pytest.mark.parametrize(
@@ -429,6 +855,23 @@ def test_a_row_after_a_condenser_stage(start: str, rate: float, stage_steps: int
     assert (stage.method.name, stage.learning_rate, stage.steps) == ("condenser", rate, stage_steps)
     usual = method_preset(start)["training"]["learning_rate"]
     assert (own.method.name, own.learning_rate, own.steps) == ("diffcse", usual, own_steps)
+
+
+@pytest.mark.parametrize(("start", "steps"), [("transformer", 1_000), ("minilm", 200)])
+def test_rows_of_methods_small_take_equal_steps(start: str, steps: int):
+    settings = asked("methods-small", encoder=start)
+    longer = {"infocse_aux", "infocse_aux_random_head", "diffcse", "diffcse_random_generator"}
+    longer |= {"rtd_mlm"}
+    for arm in settings.what.arms:
+        taken = [settings.training_of(one, 42).steps for one in arm.steps if one.kind != "finish"]
+        stage = 3 * steps if start == "transformer" and arm.label in longer else 0
+        assert sum(taken) == (stage + steps if taken else 0), arm.label
+
+
+def test_sg_opt_does_not_pool_as_its_frozen_copy():
+    for label, pooling in (("sg_opt", "cls_before_pooler"), ("simcse", None)):
+        (arm,) = (one for one in methods_small("minilm").arms if one.label == label)
+        assert arm.pooling == pooling
 
 
 def test_random_weights_of_our_experiments_differ_from_seed_to_seed():
@@ -446,6 +889,25 @@ def test_infocse_plus_has_labels_in_both_cycles(start: str, shares: list[float |
     (arm,) = (arm for arm in what.arms if arm.label == "infocse_plus, 4 labels")
     assert [getattr(step, "times", None) for step in arm.steps] == shares
     assert {step.count for step in arm.steps if isinstance(step, Label)} == {4}
+
+
+def test_products_are_evaluated_as_plain_sentences_are(tmp_path: Path):
+    """They have no titles."""
+    what = methods_small(corpora=("product_abt_buy",), rows=("simcse",))
+    assert [one.judge for one in what.columns] == [
+        one.judge for one in methods_small(corpora=("plain_sentences",)).columns
+    ]
+    wanted = files_wanted(what, what.small)
+    assert wanted[0] == "product_abt_buy.parquet"
+    for file in wanted:
+        (tmp_path / file).touch()
+    settings = asked(
+        "methods-small", data=str(tmp_path), corpora=["product_abt_buy"], methods=["simcse"]
+    )
+    settings.check_files()
+    (tmp_path / "stsb_dev.parquet").unlink()
+    with pytest.raises(UnreadableSourceError, match=r"stsb_dev\.parquet.*--data"):
+        settings.check_files()
 
 
 def test_few_shot_curves_begin_without_labels():

@@ -1,6 +1,7 @@
 """Fine-tuning and InfoCSE++: which labels train, when cycles end, which encoder is the best."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from tasks.execution import dry_run, without_prefect
 from tasks.report import full_report, notes_of
 from tasks.run_result import RunResult
 from tests.flows.corpora import outcome_of, recorded_starts, tiny_run
+from tests.messages import pattern
 from tests.waiting import soon
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -90,10 +92,13 @@ def test_fine_tuning_ends_as_in_mutual():
 
 
 def test_every_cycle_starts_from_the_last_fine_tuned_encoder(
-    corpus_file: Path, monkeypatch: pytest.MonkeyPatch
+    corpus_file: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     starts = recorded_starts(monkeypatch, cycling, "one_cycle")
-    found = cycled(plus_run(corpus_file))
+    with caplog.at_level("INFO", logger="sentemb_core.run"):
+        found = cycled(plus_run(corpus_file))
+    for values in ("cycle 2 2 cycles.max_cycles", "labels control=false"):
+        assert sum(bool(re.search(pattern(values), line)) for line in caplog.messages) == 1
     assert starts == [("after conpono",) * 2, ("cycle 1, fine-tuned",) * 2]
     assert [(row.label, row.parent) for row in found.rows] == [
         ("start", ""),
@@ -107,7 +112,8 @@ def test_every_cycle_starts_from_the_last_fine_tuned_encoder(
     assert found.labels > 0
     assert {row.kind for row in found.path} == {"start", "trained", "fine-tuned"}
     assert [row.label for row in found.controls] == ["control: labels only"]
-    assert notes_of(found, 0)
+    (note,) = notes_of(found, 0)
+    assert "R@5" not in note, "no round of this small run grows"
 
 
 @pytest.mark.parametrize("without", [{"labels": {"count": 0}}, {"cycles": {"max_cycles": 0}}])
@@ -181,7 +187,7 @@ def test_a_file_of_labels_validates_and_trains(corpus_file: Path, tmp_path: Path
     assert len(trained_on) == found.labels
     strange = tmp_path / "strange.jsonl"
     strange.write_text('{"doc_id": "nobody", "counterpart": "text"}\n' * 3)
-    with pytest.raises(UnknownLabelsError):
+    with pytest.raises(UnknownLabelsError, match=pattern("E501 3 of 3")):
         tuned(tuning_run(corpus_file, labels=LABELS | {"source": str(strange)}))
 
 
@@ -200,7 +206,7 @@ def test_refused_labels_are_counted_in_the_report(corpus_file: Path, tmp_path: P
 
 def test_a_corpus_without_counterparts_has_no_labels(corpus_file: Path):
     corpus = tiny_run(corpus_file).corpus.model_copy(update={"counterpart_column": None})
-    with pytest.raises(EmptyPairsError):
+    with pytest.raises(EmptyPairsError, match="E102"):
         tuned(tuning_run(corpus_file, corpus=corpus.model_dump()))
 
 
@@ -214,7 +220,7 @@ def test_labels_of_one_document_are_refused_before_training(
     file = tmp_path / "few.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in few))
     walked = cycled if kind is plus_run else tuned
-    with pytest.raises(EmptyPairsError):
+    with pytest.raises(EmptyPairsError, match=pattern("E102 1; 1 of 1 validation.label_share")):
         walked(kind(file))
     made = {record.stage for record in records.all_records(Store.default())}
     assert made == {"read_corpus", "draw_validation_pool"}
@@ -245,24 +251,46 @@ def test_options_choose_the_kind_of_run():
     assert checked(plus.model_dump(mode="json")) == plus
     assert checked(tuning.model_dump(mode="json")) == tuning
     assert isinstance(settings(None, source | {"training.method": "conpono"}, []), MethodRun)
+    run = settings(
+        None, source | {"training.method": "simcse"}, ["training.method.temperature=0.1"]
+    )
+    assert isinstance(run, MethodRun)
+    assert run.training.method.model_dump(include={"name", "temperature"}) == {
+        "name": "simcse",
+        "temperature": 0.1,
+    }
+
+
+FINE_TUNE = {"training.method": "fine_tune"}
+COUNTERPARTS = "validation.label_share validation.halves"
+EPOCHS = "labels.epochs labels.patience"
 
 
 @pytest.mark.parametrize(
-    ("options", "setting", "path"),
+    ("options", "setting", "values"),
     [
-        ({"training.method": "fine_tune"}, "labels.count=0", "labels.count"),
-        ({"training.method": "fine_tune"}, "validation.label_share=0", None),
-        ({"training.method": "fine_tune"}, "validation.halves=true", None),
-        ({"training.method": "fine_tune"}, "training.steps=9", "training.steps"),
-        ({"training.method": "fine_tune"}, "training.evaluate_every=9", "training.evaluate_every"),
-        ({"cycles.max_cycles": 1}, "fine_tuning.steps=9", "fine_tuning.steps"),
+        (FINE_TUNE, "labels.count=0", "E001 labels.count 0"),
+        (FINE_TUNE, "validation.label_share=0", f"E001 labels {COUNTERPARTS}"),
+        (FINE_TUNE, "validation.halves=true", f"E001 labels {COUNTERPARTS}"),
+        (FINE_TUNE, "training.steps=9", f"E001 training.steps (--steps): {EPOCHS}"),
+        (FINE_TUNE, "training.evaluate_every=9", f"E001 training.evaluate_every: {EPOCHS}"),
+        ({"cycles.max_cycles": 1}, "fine_tuning.steps=9", f"E001 fine_tuning.steps: {EPOCHS}"),
     ],
 )
 def test_settings_that_fine_tuning_cannot_use_are_refused(
-    options: dict[str, object], setting: str, path: str | None
+    options: dict[str, object], setting: str, values: str
 ):
-    with pytest.raises(UsageError, match=path):
+    with pytest.raises(UsageError, match=pattern(values)):
         settings(None, {"corpus.source": "x.jsonl"} | options, [setting])
+
+
+@pytest.mark.parametrize("method", ["simcse", "fine_tune"])
+@pytest.mark.parametrize("setting", ["rounds.max_rounds", "cycles.max_cycles"])
+def test_one_training_has_no_rounds_and_no_cycles(method: str, setting: str):
+    options = {"corpus.source": "x.jsonl", "training.method": method, setting: 2}
+    part, _, _ = setting.partition(".")
+    with pytest.raises(UsageError, match=pattern(f"E001 {part}: infocse_idc")):
+        settings(None, options, [])
 
 
 def test_the_settings_beside_a_report_are_read_again(tmp_path: Path):
@@ -304,4 +332,7 @@ def test_both_flows_complete_under_prefect_and_cycles_are_sub_flows(corpus_file:
     assert outcome.training.rows[outcome.training.best].kind == "fine-tuned"
     page = Path(outcome.report).read_text(encoding="utf-8")
     assert "cycle 2, fine-tuned" in page
+    with without_prefect(Store.default()):
+        (note,) = notes_of(outcome.training, 0)
+    assert note in page
     assert fine_tune(tuning_run(corpus_file)).training.rows[-1].label == "after fine_tune"

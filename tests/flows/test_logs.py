@@ -107,11 +107,22 @@ def refusal(status: int) -> HTTPStatusError:
     return HTTPStatusError("", request=Request("POST", "http://x"), response=Response(status))
 
 
-@pytest.mark.parametrize("error", [ConnectError("refused"), refusal(500), refusal(503)])
-def test_a_lost_or_failing_server_ends_a_run_with_its_code(tmp_path: Path, error: Exception):
-    with pytest.raises(ServerLostError) as raised, logged(tmp_path / "all.log"):
+@pytest.mark.parametrize(
+    ("error", "values"),
+    [
+        (ConnectError("no answer"), "no answer"),
+        (refusal(500), "status 500"),
+        (refusal(503), "busy"),
+    ],
+)
+def test_a_lost_or_failing_server_ends_a_run_with_its_code(
+    tmp_path: Path, error: Exception, values: str
+):
+    lost = pytest.raises(ServerLostError, match=rf"E602 .*\b{values}\b.*flows resume")
+    with lost, logged(tmp_path / "all.log"):
         raise error
-    assert raised.value.code == "E602"
+    with pytest.raises(HTTPStatusError), logged(tmp_path / "all.log"):
+        raise refusal(404)
     assert server_lost(refusal(404)) is None, "the client's own fault"
 
 
@@ -121,7 +132,8 @@ def test_a_log_that_cannot_be_written_is_a_storage_error(tmp_path: Path, monkeyp
         raise OSError(refused, os.strerror(refused), file)
 
     monkeypatch.setattr(logs, "WatchedFileHandler", refuse)
-    with pytest.raises(StorageError), logged(tmp_path / "all.log"):
+    values = rf"E601 .*all\.log: {os.strerror(refused)}"
+    with pytest.raises(StorageError, match=values), logged(tmp_path / "all.log"):
         pytest.fail("nothing runs without its log")
 
 
@@ -132,7 +144,7 @@ def test_a_log_on_a_full_disk_does_not_hide_the_runs_error(monkeypatch):
         raise StorageError("no space")
 
     monkeypatch.setattr(logging, "raiseExceptions", False)
-    with pytest.raises(StorageError, match="no space"), logged(Path("/dev/full")):
+    with pytest.raises(StorageError, match="E601 no space"), logged(Path("/dev/full")):
         fails_to_write()
 
 
@@ -183,4 +195,5 @@ def test_the_file_is_named_only_after_a_failure(tmp_path: Path, capsys):
     assert capsys.readouterr().err == ""
     with pytest.raises(KeyError), logged(file):
         raise KeyError
-    assert str(file) in capsys.readouterr().err
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.split()[-1] == str(file)

@@ -1,4 +1,4 @@
-"""What the report of each kind of run can show, whatever that run kept or left out."""
+"""The report of each kind of run, with and without stored parts."""
 
 from pathlib import Path
 
@@ -72,16 +72,16 @@ def lost_at_most_ten(outcome: Outcome) -> int:
     return min(10, int((read_ranks(artifact_path(best.scores), "validation") > 1).sum()))
 
 
-def test_lost_halves_are_told_by_how_they_begin(tmp_path: Path):
+def test_lost_halves_show_their_first_sentences(tmp_path: Path):
     source = write_corpus(tmp_path / "plain.jsonl", documents=80)
     columns = {"source": str(source), "id_column": "id", "sentences_column": "sentences"}
     outcome, report = reported(tiny_run(source, corpus=columns, control=False))
     assert (report.query, report.candidate) == ("first half", "second half")
     assert len(report.lost_queries) == lost_at_most_ten(outcome) > 0
     corpus = TokenCorpus.open(artifact_path(outcome.training.texts.sentences))
-    said = corpus.texts(range(len(corpus)))
+    texts = corpus.texts(range(len(corpus)))
     for query in report.lost_queries:
-        assert said.index(query.query.split(".")[0] + ".") < said.index(
+        assert texts.index(query.query.split(".")[0] + ".") < texts.index(
             query.wanted.split(".")[0] + "."
         ), "the first half before the second"
     assert report.notes == doubts_of(outcome.training)

@@ -1,6 +1,7 @@
 """Whole experiments on a tiny corpus: every kind of arm and column, errors, seconds, dry runs."""
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from shutil import copytree
@@ -9,9 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from httpx import ConnectError
 
 from flows import reproduce as running
 from flows.experiments import settings as experiment_settings
+from flows.experiments.methods import WITHOUT_TRAINING
 from flows.experiments.settings import Reproduction, files_wanted
 from flows.reproduce import Trial, plan_reproduction, reproduce
 from sentemb_core.config.experiments import (
@@ -45,12 +48,14 @@ from sentemb_core.types import ArtifactRef
 from tasks.artifact_files import artifact_path
 from tasks.claims import ArmResult, cells_of, value_of
 from tasks.execution import dry_run, without_prefect
-from tasks.experiment_table import ExperimentTable, write_experiment
+from tasks.experiment_table import ExperimentTable, marks, write_experiment
+from tasks.run_monitor import resuming
 from tasks.run_result import Trained
 from tasks.stage import STAGES
 from tasks.validate import recall_at_5
 from tests.flows.corpora import write_data_folder
 from tests.flows.suites import write_beir
+from tests.messages import pattern
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -173,11 +178,14 @@ def test_every_arm_has_its_numbers_and_a_second_run_computes_nothing(settings, t
     for (_, column), seeds in cells_of(results).items():
         assert [one.seed for one in seeds] == [1, 2]
         assert column != "took" or all(value_of(one, TOOK) > 0 for one in seeds)
+    assert {one.verdict for one in table.claims} <= {"holds", "does not hold", "not decided"}
     assert len(table.claims) == len(WHOLE.claims)
     assert (write_experiment(table, tmp_path / "out") / "table.png").stat().st_size > 5_000
     assert {"measure_overlap", "claim_interval", "literal_bm25_scores"} <= set(computed())
     stages = last_runs(Store.default())[0].stages
     assert len({one.key for one in stages if one.stage == "start_encoder"}) == 1
+    condensed = next(one.key for one in stages if one.stage == "train_encoder")
+    assert [one.key for one in stages].count(condensed) == 1
 
     for changes in ({}, {"differs": "Nothing."}):
         assert results_of(settings(**changes)) == results
@@ -195,6 +203,16 @@ def test_arms_that_share_a_training_have_both_its_seconds_and_its_log(settings):
     assert value_of(second[-1], loss) == pytest.approx(losses[-1])
 
 
+def test_a_resumed_table_continues_its_record(settings):
+    asked = settings(arms=WHOLE.arms[5:6], columns=(DEV,), claims=(), seeds=(1,))
+    results = results_of(asked)
+    (before,) = last_runs(Store.default())
+    with resuming(before.id):
+        assert results_of(asked) == results
+    (after,) = last_runs(Store.default())
+    assert (after.id, after.stages) == (before.id, before.stages)
+
+
 def test_seconds_are_of_training_and_annotation_alone(settings):
     assert STAGES.keys() >= running.TRAINING
     arm = Arm(label="conpono", steps=(Train(method=CONPONO()),), corpus="blog_usgov")
@@ -204,6 +222,7 @@ def test_seconds_are_of_training_and_annotation_alone(settings):
     stages = last_runs(Store.default())[0].stages
     (training,) = (used.seconds for used in stages if used.stage == "train_encoder")
     assert results[0].seconds == training
+    assert results[0].seconds < sum(used.seconds for used in stages)
 
 
 def test_a_head_of_the_base_goes_with_it_under_another_pooling(settings):
@@ -224,16 +243,25 @@ def test_every_arm_can_start_from_a_given_encoder_with_a_head(settings, tmp_path
     given = settings(
         arms=(WHOLE.arms[6],), columns=(DEV,), claims=(), encoder=str(tmp_path / "condensed")
     )
-    assert {(one.arm, one.error) for one in results_of(given)} == {("infocse_aux", "")}
+    table = table_of(given)
+    assert {(one.arm, one.error) for one in table.results} == {("infocse_aux", "")}
+    assert str(tmp_path / "condensed") in table.differs
 
 
 def test_an_arm_that_needs_a_head_is_refused_without_one(settings):
-    headless = settings(columns=(DEV,), claims=(), encoder="transformer")
+    headless = settings(claims=(), encoder="transformer")
     with dry_run(Store.default()) as plan:
         plan_reproduction(headless)
-    refused = {one.part: one.why.split()[0] for one in plan.statuses if one.verdict == "REFUSED"}
-    assert {part.partition(" on ")[0] for part in refused} == {"infocse_aux"}
-    assert set(refused.values()) == {"E303"}
+    refused = {one.part: one.why for one in plan.statuses if one.verdict == "REFUSED"}
+    assert set(refused) == {
+        f"infocse_aux on {corpus}, seed {seed}"
+        for corpus in ("blog_usgov", "plain_sentences")
+        for seed in (1, 2)
+    }
+    for why in refused.values():
+        assert re.search(pattern("infocse_aux transformer --encoder models:/stage/1"), why)
+        assert why.startswith("E303 ")
+    assert {one.verdict for one in plan.statuses if one.part in refused} == {"REFUSED"}
 
 
 def test_a_base_without_training_reads_no_corpus(settings, monkeypatch: pytest.MonkeyPatch):
@@ -251,22 +279,40 @@ def test_a_base_without_training_reads_no_corpus(settings, monkeypatch: pytest.M
 
 def test_arms_that_have_less_than_they_request(settings):
     arms = (
+        Arm(label="all", steps=(Label(count=None),), corpus="blog_usgov"),
         Arm(label="four", steps=(LABELS,), corpus="blog_usgov"),
         Arm(label="++", steps=(*[Label(count=1_000)] * 2, LABELS), corpus="blog_usgov"),
         Arm(label="ten", steps=SIMCSE, max_documents=10),
         Arm(label="100k", steps=SIMCSE, max_documents=100_000),
     )
-    results = results_of(settings(arms=arms, columns=(WEB,), claims=(), seeds=(1,)))
-    less = {one.arm: one.less for one in results}
-    assert [less[name] for name in ("four", "ten", "100k")] == [
-        *((), ()),
-        ("40 documents of blog_usgov",),
-    ]
-    (labels,) = less["++"]
-    assert 4 < int(labels.split()[0]) < 40
+    asked = settings(arms=arms, columns=(WEB, DEV), claims=(), seeds=(1,))
+    table = table_of(asked)
+    less: dict[str, list[str]] = {}
+    for one in table.results:
+        less.setdefault(one.arm, []).extend(one.less)
+    with without_prefect(Store.default()):
+        trial = trial_of(asked, arms[0])
+        texts = running.texts_of(trial, trial.base, "blog_usgov")
+        labels = running.labels_of(texts, None, trial).count
+    assert 4 < labels < 40
+    sentences = pq.read_metadata(asked.file("plain_sentences")).num_rows
+    corpora = ["40 documents of blog_usgov", f"{sentences} documents of plain_sentences"]
+    assert {arm: list(dict.fromkeys(found)) for arm, found in less.items()} == {
+        **{"all": [], "four": [], "++": [f"{labels} labels of blog_usgov"], "ten": []},
+        "100k": corpora,
+    }
+    named = f"++ ({labels} labels of blog_usgov); 100k ({', '.join(corpora)})."
+    assert [note.endswith(named) for note in table.notes()].count(True) == 1
 
 
-def test_notes_have_hicls_segments_and_the_loss_of_a_condenser_stage(settings):
+def test_notes_have_hicls_segments_and_the_loss_of_a_condenser_stage(
+    settings, monkeypatch: pytest.MonkeyPatch
+):
+    losses = []
+    language_of = running.language_of
+    monkeypatch.setattr(
+        running, "language_of", lambda ref: losses.append(language_of(ref)) or losses[-1]
+    )
     stage = Train(method=Condenser())
     arms = (
         Arm(label="hicl", steps=(Train(method=HiCL(segment=30)),)),
@@ -280,6 +326,13 @@ def test_notes_have_hicls_segments_and_the_loss_of_a_condenser_stage(settings):
         "after a stage": 1,
         "simcse": 0,
     }
+    notes = {one.arm: " ".join(one.notes) for one in results}
+    assert re.match(r"\d+\.\d% .*\bblog_usgov\b", notes["hicl"])
+    (loss,) = losses
+    assert loss.tokens > 0
+    assert loss.unigram < loss.condensed, "two steps teach nothing"
+    values = f"{loss.late:.2f} {loss.condensed:.2f} {loss.unigram:.2f}"
+    assert re.search(pattern(values), notes["after a stage"])
 
 
 @pytest.mark.parametrize(("share", "documents"), [(None, 40), (0.4, 16), (0.1, 4)])
@@ -328,6 +381,7 @@ def test_a_round_continues_or_restarts_from_the_initialiser(
         ([0.6, 0.5], (LABELS, ROUND, LABELS), 1),
         ([0.5, 0.6], (LABELS, ROUND, LABELS), 3),
         ([0.5, 0.5], (LABELS, ROUND, LABELS), 1),  # the first of equals
+        ([0.9, 0.5], (LABELS, LABELS), 1),
         ([0.9, 0.5], (LABELS, ROUND, LABELS, Finish(map="whitening")), 4),
         ([], (ROUND, ROUND), 2),
     ],
@@ -379,20 +433,25 @@ def test_an_arm_that_fails_leaves_the_others(settings, monkeypatch: pytest.Monke
 
     def fails_for_simcse(step, *rest):
         if isinstance(step, Train) and step.method.name == "simcse":
-            raise ZeroDivisionError
+            raise ZeroDivisionError("of nothing")
         return after_step(step, *rest)
 
     monkeypatch.setattr(running, "after_step", fails_for_simcse)
-    results = results_of(settings(arms=WHOLE.arms[4:6], claims=(), seeds=(1,)))
-    assert {(one.arm, one.error[:4]) for one in results} == {("whitening", ""), ("simcse", "E000")}
+    results = results_of(settings(arms=WHOLE.arms[4:8], claims=(), seeds=(1,)))
+    failed = {one.arm: one.error for one in results if one.error}
+    assert failed == dict.fromkeys(("simcse", "first token"), "E000 ZeroDivisionError: of nothing")
+    assert {one.arm for one in results if not one.error} == {"whitening", "infocse_aux"}
 
 
-def test_a_full_disk_ends_the_table(settings, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize("error", [StorageError("full"), ConnectError("no answer")])
+def test_a_full_disk_and_a_lost_server_end_the_table(
+    settings, monkeypatch: pytest.MonkeyPatch, error: Exception
+):
     def fails(*_: object) -> None:
-        raise StorageError("full")
+        raise error
 
     monkeypatch.setattr(running, "after_step", fails)
-    with pytest.raises(StorageError):
+    with pytest.raises(type(error)):
         results_of(settings(columns=(DEV,), claims=()))
     assert last_runs(Store.default())[0].state == "failed"
 
@@ -408,8 +467,8 @@ def test_a_judge_that_fails_leaves_the_other_columns(settings, monkeypatch: pyte
     monkeypatch.setattr(running, "evaluated", refusing)
     errors: dict[str, set[str]] = {}
     for one in results_of(settings(arms=WHOLE.arms[5:6], claims=())):
-        errors.setdefault(one.column, set()).add(one.error.partition(" ")[0])
-    assert errors == {"Web": {""}, "dev": {"E502"}, "took": {""}}
+        errors.setdefault(one.column, set()).add(one.error)
+    assert errors == {"Web": {""}, "dev": {"E502 no query"}, "took": {""}}
 
 
 def test_a_corpus_whose_overlap_cannot_be_measured_is_named(
@@ -420,7 +479,10 @@ def test_a_corpus_whose_overlap_cannot_be_measured_is_named(
 
     monkeypatch.setattr(running, "overlap_with", refused)
     table = table_of(settings())
-    assert set(table.unmeasured) == {"blog_usgov", "plain_sentences"}
+    corpora = ("blog_usgov", "plain_sentences")
+    assert table.unmeasured == dict.fromkeys(corpora, "E101 no text")
+    for corpus in corpora:
+        assert any(re.search(pattern(f"{corpus} E101"), note) for note in table.notes())
     assert set(table.json()["overlap_errors"]) == set(table.unmeasured)
 
 
@@ -441,6 +503,14 @@ def test_a_dry_run_visits_every_arm(settings):
     assert plan.incomplete, "the number of labels is not known yet"
     parts = {one.part.partition(" on ")[0] for one in plan.statuses if one.part}
     assert parts >= {arm.label for arm in WHOLE.arms}
+
+
+def test_a_dry_run_has_no_claim_before_all_its_results_are_known(settings):
+    asked = {"arms": WHOLE.arms[3:6], "claims": WHOLE.claims[:1]}
+    results_of(settings(**asked, seeds=(1,)))
+    with dry_run(Store.default()) as plan:
+        plan_reproduction(settings(**asked))
+    assert "claim_interval" not in {one.stage for one in plan.statuses}
 
 
 def test_a_dry_run_after_the_run_hits_the_claims(settings):
@@ -477,6 +547,14 @@ def test_words_and_vectors_together_are_judged_by_titles_alone(settings):
     assert validation["0"] == validation["BM25"]
     assert validation["chosen"] >= max(validation[alpha] for alpha in alphas)
     assert {name: one.texts for name, one in table.overlaps.items()} == {"quora queries": 4}
+    assert {name: one.n_candidates for name, one in table.pools.items()} == {"Web": 40}
+    assert any(re.search(pattern("Web 0 of 40"), note) for note in table.notes())
+    assert table.json()["pools"]["Web"]["in_other_documents"] == 0
+    column = RESCORED.columns[1].model_copy(update={"x": 100.0})
+    what = RESCORED.model_copy(update={"columns": (column,), "axis": "k"})
+    curves = ExperimentTable(what, RESCORED.small, table.results, {})
+    assert [(mark.curve, mark.x) for mark in marks(curves)] == [("BM25", 100.0), ("simcse", 100.0)]
+    assert curves.table().head() == ["", "Quora R@100"], "arms have no place on the axis"
 
 
 def ours(data: Path, experiment: str, **given: Any) -> Reproduction:
@@ -503,6 +581,7 @@ def test_methods_small_has_a_number_or_a_code_in_every_cell(data: Path):
     table = table_of(asked)
     single = [(name, "plain_sentences") for name in ("conpono", "infocse_idc", "infocse_idc_dot")]
     assert errors_of(table.results) == dict.fromkeys(single, "E102")
+    assert {one.error.split()[1] for one in table.results if one.error} == {"conpono"}
     numbers = columns_by_arm(table.results)
     recalls = tuple(f"blog_usgov R@{k}" for k in (1, 5, 10))
     pairs = tuple(f"plain_sentences {name}" for name in ("STS-B dev", "SICK-R test"))
@@ -513,13 +592,75 @@ def test_methods_small_has_a_number_or_a_code_in_every_cell(data: Path):
     assert len(numbers["infocse_aux"]) == 7
     differences = {row.system for row in table.differences}
     assert differences == {"random vectors", "BM25", *rows, *trained}
+    check_differences(table)
+    for one in table.results:
+        seconds = one.column.endswith(" seconds") and not one.error
+        assert (one.seconds > 0) == (seconds or (one.arm in trained and not one.error))
     assert results_of(asked) == list(table.results)
     assert computed() == []
 
 
+def check_differences(table: ExperimentTable) -> None:
+    """Each difference is that of the arm and its baseline, inside its interval."""
+    arms = {arm.label: arm for arm in table.what.arms}
+    columns = {column.heading: column for column in table.what.columns}
+    assert table.differences
+    for row in table.differences:
+        column = columns[row.factors["column"]]
+        own, base = (table.by_seed(arms[name], column) for name in (row.system, row.baseline))
+        assert row.value == pytest.approx(own[1] - base[1], abs=1e-9)
+        assert row.low <= row.value <= row.high
+
+
+def test_rows_without_a_gradient_differ_and_take_no_seconds(data: Path):
+    whole = {"corpora": ["blog_usgov", "plain_sentences"], "candidates": 1_000}
+    table = table_of(ours(data, "methods-small", methods=list(WITHOUT_TRAINING), **whole))
+    assert {(one.error, one.seconds) for one in table.results} == {("", 0.0)}
+    scores = {one.arm: one.result for one in table.results if one.column == "blog_usgov R@5"}
+    assert scores["BM25"] != scores["bm25_seed_002"]
+    for label in ("blog_usgov R@5", "plain_sentences STS-B dev"):
+        (column,) = (one for one in table.what.columns if one.label == label)
+        arms = (arm for arm in table.what.arms if arm.label in WITHOUT_TRAINING)
+        values = {value for arm in arms for value in table.by_seed(arm, column).values()}
+        assert len(values) > len(WITHOUT_TRAINING) / 2
+
+
+def test_static_vectors_have_no_first_token(data: Path):
+    asked = ours(
+        data,
+        "methods-small",
+        corpora=["blog_usgov"],
+        encoder="static",
+        methods=["cls_before_pooler"],
+    )
+    errors = {one.arm: one.error for one in results_of(asked) if one.error}
+    assert set(errors) == {"cls_before_pooler"}
+    assert re.search(pattern("E001 static 'mean' 'cls_before_pooler'"), errors.popitem()[1])
+
+
+def test_rows_after_a_condenser_stage_share_it_and_both_have_its_seconds(data: Path):
+    def last_of(*methods: str) -> dict[str, ArmResult]:
+        asked = ours(data, "methods-small", corpora=["blog_usgov"], methods=list(methods))
+        return {one.arm: one for one in results_of(asked)}
+
+    rows = last_of("infocse_aux", "infocse_aux_random_head", "simcse")
+    stages = last_runs(Store.default())[0].stages
+    trained = {one.key for one in stages if one.stage == "train_encoder"}
+    assert len(trained) == 4, "one stage for both, and one training for each row"
+    assert rows["infocse_aux"].notes == rows["infocse_aux_random_head"].notes != ()
+    assert rows["simcse"].notes == ()
+    both, alone = last_of("infocse_aux", "rtd_mlm"), last_of("rtd_mlm")
+    assert both["rtd_mlm"].seconds == alone["rtd_mlm"].seconds > 0
+    assert both["infocse_aux"].seconds > 0
+
+
 def test_variants_of_self_training_differ(data: Path):
     names = ["infocse_idc", "infocse_idc_kmeans", "infocse_idc_dot"]
-    results_of(ours(data, "methods-small", corpora=["blog_usgov"], methods=names))
+    whole = {"corpora": ["blog_usgov"], "candidates": 1_000}
+    results = results_of(ours(data, "methods-small", methods=names, **whole))
+    assert {one.error for one in results} == {""}
+    scores = {one.arm: one.result for one in results if one.column == "blog_usgov R@5"}
+    assert len({scores[name].digest for name in names}) == len(names)
     stages = last_runs(Store.default())[0].stages
     assert {"cluster_by_kmeans", "cluster_sentences"} <= {one.stage for one in stages}
     rounds = {one.key for one in stages if one.stage == "train_encoder"}
@@ -554,20 +695,35 @@ def test_a_refused_corpus_is_the_error_of_its_own_cells(
         (arm, "blog_usgov") for arm in ("random vectors", "BM25", "start encoder", "simcse")
     }
     assert set(errors.values()) == {"E101"}
+    few_shot = results_of(ours(data, "few-shot", methods=["conpono"], counts=[4, 8]))
+    assert {one.error for one in few_shot} == {"E101 no text"}
+    assert {one.arm for one in few_shot} >= {f"conpono, {n} labels" for n in (0, 4, 8)}
 
 
 def test_few_shot_has_every_method_at_every_number_of_labels(data: Path, tmp_path: Path):
     asked = ours(data, "few-shot", methods=["conpono", "infocse_idc", "simcse"], counts=[4, 8])
     table = table_of(asked)
-    assert {arm.partition(",")[0] for arm, _ in errors_of(table.results)} == {"simcse"}
+    errors = {arm: code for (arm, _), code in errors_of(table.results).items()}
+    assert errors == {f"simcse, {n} labels": "E303" for n in (0, 4, 8)}
     curves = {f"{name}, {n} labels" for name in ("conpono", "infocse_idc") for n in (0, 4, 8)}
     plus = {f"{name}, {n} labels" for name in ("no method", "infocse_plus") for n in (4, 8)}
     fixed = {"random vectors", "BM25", "start encoder"}
     assert set(columns_by_arm(table.results)) == curves | plus | fixed
+    check_differences(table)
+    seconds = {one.arm: one.seconds for one in table.results if not one.error}
+    assert {arm for arm, of in seconds.items() if of > 0} == curves | plus
     folder = write_experiment(table, tmp_path / "out")
     assert (folder / "table.png").read_bytes()[:4] == b"\x89PNG"
     rows = json.loads((folder / "table.json").read_text())["rows"]
-    assert {row["factors"]["x"] for row in rows if "x" in row.get("factors", {})} == {"0", "4", "8"}
+    points = {
+        (row["factors"]["curve"], row["factors"]["x"])
+        for row in rows
+        if "curve" in row.get("factors", {}) and "value" in row
+    }
+    assert points == {
+        *((name, n) for name in ("conpono", "infocse_idc") for n in ("0", "4", "8")),
+        *((name, n) for name in ("no method", "infocse_plus") for n in ("4", "8")),
+    }
 
 
 def test_wikitext_is_a_file_of_the_user(data: Path, tmp_path: Path):

@@ -1,4 +1,4 @@
-"""What stands beside encoders on a task: chance of the arm's own seed, words once."""
+"""Baselines of a task: the random one depends on the seed, BM25 does not."""
 
 from pathlib import Path
 

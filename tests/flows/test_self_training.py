@@ -1,6 +1,8 @@
 """Self-training in this process: what is cached, what runs again, and every variant."""
 
 import json
+import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -17,7 +19,7 @@ from flows.presets import FAST
 from sentemb_core.annotation.pairs import Pairs
 from sentemb_core.config.method_list import LISTING
 from sentemb_core.config.run import AnnotationConfig, InfoCSEIDC
-from sentemb_core.errors import EmptyCorpusError, NoQueriesError
+from sentemb_core.errors import EmptyCorpusError, NoQueriesError, RecipeError
 from sentemb_core.evaluation.round_diagnostics import read_diagnostics
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import recording
@@ -70,6 +72,31 @@ def test_a_round_trains_and_annotates_with_the_encoder_before_it(
     assert recalls[found.best] == max(recalls[1:])
 
 
+def test_a_run_logs_its_rounds_and_why_no_other_follows(
+    corpus_file: Path, caplog: pytest.LogCaptureFixture
+):
+    def logged(config: InfoCSEIDC, walked: Callable[[InfoCSEIDC], object] = trained) -> list[str]:
+        caplog.clear()
+        with caplog.at_level("INFO"):
+            walked(config)
+        return [one.getMessage() for one in caplog.records if one.module == "infocse_idc"]
+
+    config = tiny_run(corpus_file)
+    first, second, end, controls = logged(config)
+    assert re.match("round 1 .* 2 .*rounds.max_rounds", first)
+    assert re.match("round 2 .* 2 .*rounds.max_rounds", second)
+    rows = trained(config).rows[1:]
+    scores = ", ".join(f"{row.label} {recall_at_5(row.scores):.3f}" for row in rows)
+    assert re.match(r"round 2 .* 2 .*rounds.patience, rounds.max_rounds", end)
+    assert end.endswith(f"R@5 on the validation split: {scores}")
+    assert re.search(r"\b2 .*control=false", controls)
+    with dry_run(Store.default(), config):
+        assert logged(config, walk) == []
+    rule = {"max_rounds": 2, "patience": 1, "min_delta": 1.0}
+    first, end = logged(tiny_run(corpus_file, rounds=rule, control=False))
+    assert re.match(r"round 1 .* 1\.0 .* 1 ", end)
+
+
 INITIALISERS = [entry for entry in LISTING if entry.name not in ("infocse_idc", "fine_tune")]
 
 
@@ -95,6 +122,16 @@ def test_every_method_without_annotation_can_initialise(corpus_file: Path, encod
         assert trainings == [f"after {entry.name}"], "the dry run ends here"
 
 
+def test_an_initialiser_that_its_encoder_cannot_train_is_refused(corpus_file: Path):
+    static = [(one.name, "static", one.name) for one in INITIALISERS if not one.takes_static]
+    headless = [(one.name, "transformer", "random_head") for one in INITIALISERS if one.continues]
+    assert static
+    assert headless
+    for method, encoder, value in static + headless:
+        with pytest.raises(RecipeError, match=f"E303 .*{value}"):
+            check_run(initialised_by(corpus_file, method, encoder))
+
+
 def test_a_transformer_trains_a_round_after_simcse(
     corpus_file: Path, monkeypatch: pytest.MonkeyPatch
 ):
@@ -115,7 +152,7 @@ def test_a_corpus_of_many_shards_trains_in_parts(
     with caplog.at_level("INFO"):
         found = trained(tiny_run(corpus_file))
     parts = {record.args for record in caplog.records if "shards" in str(record.msg)}
-    assert len(parts) == 2
+    assert parts == {(1, 4, 8), (2, 4, 8)}
     assert len(found.rows) == 4
     recalls = [recall_at_5(row.scores) for row in found.rows]
     assert max(recalls[1:]) > recalls[0]
@@ -392,7 +429,7 @@ def test_a_refused_corpus_leaves_its_quarantine(tmp_path: Path):
     source = tmp_path / "bad.jsonl"
     source.write_text('{"id": 1, "sentences": []}\n{"id": 2, "sentences": [" "]}\n')
     columns = {"source": str(source), "id_column": "id", "sentences_column": "sentences"}
-    with pytest.raises(EmptyCorpusError) as refused:
+    with pytest.raises(EmptyCorpusError, match="E101") as refused:
         trained(tiny_run(source, corpus=columns))
     (path,) = [Path(word.rstrip(".")) for word in str(refused.value).split() if "parquet" in word]
     assert pq.read_table(path)["reason"].to_pylist() == ["empty", "empty"]
@@ -407,6 +444,6 @@ def test_a_corpus_too_small_for_the_gate_is_refused_before_training(tmp_path: Pa
         self_train(config, lambda row: None)
     assert "train_encoder" in {status.stage for status in plan.statuses}
     store = Store.default()
-    with pytest.raises(NoQueriesError), recording(store, "probe", [], {}) as log:
+    with pytest.raises(NoQueriesError, match="E502"), recording(store, "probe", [], {}) as log:
         trained(config)
     assert [used.stage for used in log.run.stages] == ["read_corpus", "draw_validation_pool"]

@@ -1,6 +1,7 @@
-"""A run of one training: any method through the same door, stages, report and record."""
+"""A run of one training by any method: its stages, report and record."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from pydantic import ValidationError
 from flows.cli.run import closing_lines
 from flows.cli.settings import checked
 from flows.train_method import train_method, train_once
-from sentemb_core.config.run import MethodRun
+from sentemb_core.config.run import MethodRun, ValidationConfig
 from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.encoder import start
 from sentemb_core.encoder.checkpoint import save_encoder
@@ -26,11 +27,13 @@ from tasks.artifact_files import artifact_path
 from tasks.checks import check_run
 from tasks.execution import dry_run, without_prefect
 from tasks.gate import has_collapsed
-from tasks.report import doubts_of, full_report
+from tasks.report import doubts_of, full_report, write_report_of
 from tasks.run_result import RunResult
+from tasks.run_table import outcome_table
 from tasks.validate import recall_at_5
 from tests import tiny
 from tests.flows.corpora import TOPICS, outcome_of, tiny_run
+from tests.messages import pattern
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -49,7 +52,7 @@ def trained(config: MethodRun) -> RunResult:
 
 def test_a_condenser_stage_has_no_map(corpus_file: Path):
     stage = {"method": {"name": "condenser"}}
-    with pytest.raises(ValidationError):
+    with pytest.raises(ValidationError, match=pattern("Condenser postprocess")):
         tiny_method(corpus_file, training=stage, postprocess="flow")
 
 
@@ -95,13 +98,14 @@ def test_word_vectors_of_a_wrong_width_are_refused_before_anything_trains(
     corpus_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     config = tiny_method(corpus_file, encoder={"name": str(word_vectors(tmp_path, "\nlate 1 2 3"))})
-    with pytest.raises(BadDataError):
+    values = r"E100 .*words\.vec .* 6 .* 31 has 3"
+    with pytest.raises(BadDataError, match=values):
         check_run(config)
     monkeypatch.setattr(start, "FIRST_WORDS", 10)  # behind those that are looked at before a run
     check_run(config)
     with (
         recording(Store.default(), "probe", [], {}) as log,
-        pytest.raises(BadDataError),
+        pytest.raises(BadDataError, match=values),
     ):
         trained(config)
     assert {used.stage for used in log.run.stages} == {"read_corpus", "draw_validation_pool"}
@@ -150,12 +154,12 @@ def test_a_dry_run_visits_the_flow(corpus_file: Path):
 
 
 def test_a_method_that_needs_layers_refuses_a_static_encoder(corpus_file: Path):
-    with pytest.raises(RecipeError):
+    with pytest.raises(RecipeError, match=pattern("E303 simcse static")):
         trained(tiny_method(corpus_file, "simcse"))
 
 
 def test_a_flow_called_directly_refuses_before_there_is_a_record(corpus_file: Path):
-    with without_prefect(Store.default()), pytest.raises(RecipeError):
+    with without_prefect(Store.default()), pytest.raises(RecipeError, match="E303 simcse"):
         train_method.fn(tiny_method(corpus_file, "simcse"))
     assert last_runs(Store.default()) == []
 
@@ -186,9 +190,10 @@ def test_folders_without_a_fitting_head_are_refused(corpus_file: Path, tmp_path)
     save_encoder(tiny.bert(), tmp_path / "bare", "")
     shutil.copytree(tmp_path / "bare", tmp_path / "deep")
     write_head({"bias": torch.zeros(1)}, HeadShape(layers=3, below=1), tmp_path / "deep")
-    for name in ("bare", "deep"):
+    values = {"bare": "random_head=true", "deep": "of 3 layers.*head_layers 2.*head_layers=3"}
+    for name, found in values.items():
         start = {"name": str(tmp_path / name)}
-        with pytest.raises(RecipeError):
+        with pytest.raises(RecipeError, match=f"E303 .*{found}"):
             check_run(tiny_method(corpus_file, "infocse_aux", encoder=start))
 
 
@@ -216,14 +221,40 @@ def test_the_gate_reads_the_stored_vectors(corpus_file: Path, monkeypatch: pytes
         has_collapsed(bare, 100)
 
 
-def test_refused_rows_are_reported_in_order(corpus_file: Path, tmp_path: Path):
+def test_a_report_is_written_into_the_home_of_today(
+    corpus_file: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    config = tiny_method(corpus_file)
+    outcome = outcome_of(trained(config))
+    moved = outcome.model_copy(update={"report": str(tmp_path / "old" / "report.html")})
+    with caplog.at_level("INFO", logger="sentemb_core.run"):
+        page = write_report_of(moved, config)
+    assert page.parent == Store.default().root / "reports" / outcome.run
+    assert (page.parent,) in [record.args for record in caplog.records]
+    assert not (tmp_path / "old").exists()
+
+
+@pytest.mark.parametrize("halves", [False, True])
+def test_the_table_of_a_run_names_what_its_queries_retrieve(corpus_file: Path, halves: bool):
+    pool = ValidationConfig(halves=halves, gate_share=0.0)
+    changes = {"validation": pool, "register_model": False}
+    outcome = outcome_of(trained(tiny_method(corpus_file).model_copy(update=changes)))
+    with without_prefect(Store.default()):
+        heads = str(outcome_table(outcome).head())
+    assert ("counterpart" in heads, "first half → second half" in heads) == (not halves, halves)
+
+
+def test_refused_rows_are_reported_in_order(
+    corpus_file: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
     lines = corpus_file.read_text("utf-8").splitlines()
     source = tmp_path / "with_bad_rows.jsonl"
     bad = [lines[0], json.dumps({"id": None, "sentences": ["A word."]}), "no JSON"]
     source.write_text("\n".join([*lines, *bad]) + "\n", "utf-8")
     config = tiny_method(source)
-    outcome = outcome_of(trained(config))
-    report = full_report(outcome, config)
+    with caplog.at_level("INFO", logger="sentemb_core"):
+        outcome = outcome_of(trained(config))
+        report = full_report(outcome, config)
     assert [(row.row - len(lines), row.reason) for row in report.quarantine.rows] == [
         (0, "duplicate-id"),
         (1, "bad-id"),
@@ -231,16 +262,24 @@ def test_refused_rows_are_reported_in_order(corpus_file: Path, tmp_path: Path):
     ]
     assert report.quarantine.rows[1].excerpt == ""
     assert pq.read_table(report.quarantine.file).num_rows == 3
-    assert any(report.quarantine.file in line for line in closing_lines(outcome, seed=0))
+    counts = f"3 of {len(lines) + 3} 1 bad-id, 1 broken-row, 1 duplicate-id"
+    for shown in (caplog.messages, closing_lines(outcome, seed=0)):
+        found = [line for line in shown if report.quarantine.file in line]
+        assert [bool(re.search(pattern(counts), line)) for line in found] == [True]
 
 
-def test_the_share_of_truncated_sentences_is_reported(corpus_file: Path):
+def test_the_share_of_truncated_sentences_is_logged_and_reported(
+    corpus_file: Path, caplog: pytest.LogCaptureFixture
+):
     config = tiny_method(corpus_file)
     short = config.encoder.model_copy(update={"max_length": 3})
     config = config.model_copy(update={"encoder": short})
-    report = full_report(outcome_of(trained(config)), config)
+    with caplog.at_level("INFO", logger="sentemb_core"):
+        report = full_report(outcome_of(trained(config)), config)
     truncated = str(report.corpus["read by the encoder"])
     assert float(truncated.partition("%")[0]) > 50
+    assert " 3 tokens" in truncated
+    assert any(message.endswith(truncated) for message in caplog.messages)
 
 
 def test_hicl_logs_the_share_of_texts_with_several_segments(
