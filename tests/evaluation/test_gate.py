@@ -136,7 +136,7 @@ def test_significant_gain_below_the_margin_is_refused(monkeypatch: pytest.Monkey
 def test_reason_has_both_scores_and_the_difference():
     champion = np.array([1] * 50 + [9] * 50)
     reason = decision(np.array([1] * 90 + [9] * 10), champion).reason
-    for value in ("0.01", "95 %", "100 queries", "Recall@5", "0.900", "0.500", "+0.400 (+0."):
+    for value in ("0.01", "95 %", "100 queries", "R@5", "0.900", "0.500", "+0.400 (+0."):
         assert value in reason
 
 
