@@ -119,9 +119,11 @@ def answer(capsys: pytest.CaptureFixture[str]):
 def prefect_server():
     """Run a Prefect server on loopback for the whole session."""
     from httpx import TimeoutException
+    from prefect.events.worker import EventsWorker
     from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
     from prefect.testing.utilities import prefect_test_harness
 
+    EventsWorker.drain_all()  # one that an earlier run left would send task runs to its server
     with ExitStack() as stack:
         try:
             stack.enter_context(prefect_test_harness(server_startup_timeout=int(LONG)))

@@ -275,7 +275,10 @@ def test_inverse_cloze_that_leaves_the_sentence_in_its_context_learns_from_singl
     assert "train_encoder" in {used.stage for used in log.run.stages}
 
 
-def test_rounds_need_documents_whatever_initialises_them(call, one_sentence_each: Path):
+@pytest.mark.server
+def test_rounds_need_documents_whatever_initialises_them(
+    prefect_server, call, one_sentence_each: Path
+):
     columns = ("--id-column", "id", "--sentences-column", "sentences", "--splitter", "none")
     code, _, errors = call("run", str(one_sentence_each), *columns)
     assert code == 3
