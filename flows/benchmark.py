@@ -9,10 +9,9 @@ from statistics import fmean
 from prefect import flow
 
 from flows.benchmark_settings import BenchmarkSettings, labelled
-from flows.contamination import overlap_with
 from flows.isolate_errors import isolate_errors
 from flows.pipeline import documents_of, encoder_from
-from flows.scoring import System, reads_vectors, result_on
+from flows.scoring import System, overlap_with, reads_vectors, result_on
 from sentemb_core.config.run import EncoderConfig
 from sentemb_core.config.suite import GROUPS, DocumentVector, RetrievalTask
 from sentemb_core.errors import UsageError
@@ -33,10 +32,8 @@ from tasks.benchmark import (
     score_fusion,
 )
 from tasks.benchmark_rows import (
-    ModelComparison,
     Score,
     Scoreboard,
-    Winner,
     average_name,
     averaged_tasks,
     not_run,
@@ -91,81 +88,26 @@ def scoreboard(config: BenchmarkSettings, run_id: str) -> Scoreboard:
     tasks = [placed(task, folder) for task, folder in config.places()]
     models = labelled(config.models, taken=FIXED)
     encoders = {label: encoder_of(model) for label, model in models.items()}
-    compared = [one for one in tasks if not one.missing and not reads_vectors(one.task)]
-    ranked = [one for one in compared if isinstance(one.task, RetrievalTask)]
-    fixed = FIXED if compared else ()
-    scores = [score for name in fixed for score in scored(name, name, compared, config.vectors)]
-    for label, encoder in encoders.items():
-        scores += scored(label, encoder, tasks, config.vectors)
-    diagnosed = diagnoses(config, encoders, documents)
-    joined = fusions(encoders, ranked, config.vectors) if config.fusion else {}
-    shared = overlap(documents, tasks) if documents else None
-    won = list(winners(models, tasks, scores))
-    undecided = [Score(system="winner", task=task, error=error) for task, _, error in won]
-    beside = [one for some in (*diagnosed.values(), *joined.values(), undecided) for one in some]
+    fixed = FIXED if any(not (one.missing or reads_vectors(one.task)) for one in tasks) else ()
+    scores = [
+        score
+        for label, system in (*zip(fixed, fixed, strict=True), *encoders.items())
+        for score in scored(label, system, tasks, config.vectors)
+    ]
+    others = [
+        *differences(models, tasks, scores),
+        *diagnoses(config, encoders, documents),
+        *(fusions(encoders, tasks, config.vectors) if config.fusion else ()),
+        *overlap(documents, tasks),
+    ]
     return Scoreboard(
         run=run_id,
         models=models,
         encoders=encoders,
         fixed=list(fixed),
         tasks=tasks,
-        scores=[*scores, *refused(*beside, shared)],
-        winners={task: winner for task, winner, _ in won if winner},
-        diagnoses=results(diagnosed, lambda score: score.system),
-        overlap=shared.result if shared else None,
-        fusions=results(joined, lambda score: score.task),
+        scores=[*scores, *others],
     )
-
-
-def winners(
-    models: Collection[str], tasks: Sequence[Placed], scores: Iterable[Score]
-) -> Iterator[tuple[str, Winner | None, str]]:
-    """Yield the best model, or the error, of every task and average that several models have."""
-    results = {(one.system, one.task): one.result for one in scores if one.result}
-    lines = {one.task.name: [one.task.name] for one in tasks}
-    averaged = {group: averaged_tasks(tasks, group) for group in GROUPS}
-    lines |= {average_name(group, names): names for group, names in averaged.items() if names[1:]}
-    for line, names in lines.items():
-        of_models = {
-            model: [results[model, name] for name in names]
-            for model in models
-            if all((model, name) in results for name in names)
-        }
-        if len(of_models) > 1 and has_one_measure(next(iter(of_models.values()))):
-            yield line, *isolate_errors(f"winner: {line}", partial(winner_of, line, of_models))
-
-
-def winner_of(line: str, results: Mapping[str, Sequence[ArtifactRef]]) -> Winner:
-    """Compare the best model by these results with each other one."""
-    best = max(results, key=lambda model: score_of(results[model]))
-    over = {
-        model: compare_results(line, list(zip(results[best], theirs, strict=True)))
-        for model, theirs in results.items()
-        if model != best
-    }
-    return Winner(best=best, over=over)
-
-
-def score_of(results: Sequence[ArtifactRef]) -> float:
-    """Return the mean of main measures; 0 in a dry run, whose comparisons have no order."""
-    values = [result_of(ref).value for ref in known(results)]
-    return fmean(values) if values else 0.0
-
-
-def results(
-    scores: Mapping[str, Sequence[Score]], name: Callable[[Score], str]
-) -> dict[str, dict[str, ArtifactRef]]:
-    """Return the results under each heading by name; a heading without results is left out."""
-    found = {
-        heading: {name(score): score.result for score in some if score.result}
-        for heading, some in scores.items()
-    }
-    return {heading: some for heading, some in found.items() if some}
-
-
-def refused(*scores: Score | None) -> list[Score]:
-    """Return the scores with an error; None stands for a part that was not asked for."""
-    return [score for score in scores if score and score.error]
 
 
 def encoder_of(model: str) -> ArtifactRef:
@@ -178,68 +120,62 @@ def encoder_of(model: str) -> ArtifactRef:
 
 @sub_flow(name="system", flow_run_name="{label}")
 def scored(label: str, system: System, tasks: list[Placed], vectors: DocumentVector) -> list[Score]:
-    """Score one system on all tasks with their files; a refused task has its error."""
-    present = [one for one in tasks if not one.missing]
+    """Score one system on all tasks that have their files, a baseline on those without probes."""
+    has_vectors = isinstance(system, ArtifactRef)
+    own = [one for one in tasks if not one.missing and (has_vectors or not reads_vectors(one.task))]
     found: list[Score] = []
-    with progress(label, len(present)) as update:
-        for one in present:
-            found.append(tried(label, one.task.name, partial(result_on, one, system, vectors)))
+    with progress(label, len(own)) as update:
+        for one in own:
+            score = Score(part="scores", system=label, task=one.task.name)
+            found.append(tried(score, partial(result_on, one, system, vectors)))
             update(len(found))
     return found
 
 
-def tried(system: str, task: str, make: Callable[[], ArtifactRef]) -> Score:
-    """Return a system's result on a task, or its error."""
-    with section(label := f"{system}: {task}"):
-        result, error = isolate_errors(label, make)
+def tried(score: Score, make: Callable[[], ArtifactRef]) -> Score:
+    """Return the score with its result or its error."""
+    with section(part := f"{score.label}: {score.task}"):
+        result, error = isolate_errors(part, make)
     if error:
-        log.warning("%s on %s: %s", system, task, error)
-    return Score(system=system, task=task, result=result, error=error)
+        log.warning("%s on %s: %s", score.label, score.task, error)
+    return score.model_copy(update={"result": result, "error": error})
 
 
-def fusions(
-    encoders: Mapping[str, ArtifactRef], tasks: Sequence[Placed], vectors: DocumentVector
-) -> dict[str, list[Score]]:
-    """Fuse each model with BM25 on every retrieval task."""
-    return {
-        label: [
-            tried(f"{label} with BM25", one.task.name, partial(fusion, encoder, one, vectors))
-            for one in tasks
-        ]
-        for label, encoder in encoders.items()
-    }
+def differences(
+    models: Collection[str], tasks: Sequence[Placed], scores: Iterable[Score], first: str = ""
+) -> Iterator[Score]:
+    """Yield the paired differences of one model to all others, for each task and average.
+
+    Args:
+        models: Names of the models; a line counts those that have all its tasks.
+        tasks: The tasks.
+        scores: Results on tasks.
+        first: The model that the others are compared with; empty: the best of each line.
+    """
+    results = {(one.system, one.task): one.result for one in scores if one.result}
+    lines = {one.task.name: [one.task.name] for one in tasks}
+    averaged = {group: averaged_tasks(tasks, group) for group in GROUPS}
+    lines |= {average_name(group, names): names for group, names in averaged.items() if names[1:]}
+    for line, names in lines.items():
+        of_models = {
+            model: [results[model, name] for name in names]
+            for model in models
+            if all((model, name) in results for name in names)
+        }
+        if len(of_models) < 2 or not has_one_measure(next(iter(of_models.values()))):
+            continue
+        best = first or max(of_models, key=lambda model: score_of(of_models[model]))
+        for rival, theirs in of_models.items():
+            if rival != best:
+                pairs = list(zip(of_models[best], theirs, strict=True))
+                score = Score(part="differences", system=best, task=line, baseline=rival)
+                yield tried(score, partial(compare_results, line, pairs))
 
 
-def fusion(encoder: ArtifactRef, place: Placed, vectors: DocumentVector) -> ArtifactRef:
-    assert isinstance(place.task, RetrievalTask)
-    encoded = encode_collection(encoder, place.task, vectors, place.digests, place.folder)
-    return score_fusion(encoded, place.task, place.digests, place.folder)
-
-
-def diagnoses(
-    config: BenchmarkSettings, encoders: Mapping[str, ArtifactRef], documents: ArtifactRef | None
-) -> dict[str, list[Score]]:
-    """Diagnose every model on similar pairs, and on halves of the corpus's documents."""
-    found: dict[str, list[Score]] = {}
-    if file := config.positives:
-        digest, sample = file_digest(file), f"pairs of {file.stem}"
-        found[sample] = [
-            tried(label, sample, partial(diagnose_on_pairs, encoder, digest, str(file)))
-            for label, encoder in encoders.items()
-        ]
-    if documents and config.has_halves:
-        sample = "halves of the corpus's documents"
-        found[sample] = [
-            tried(label, sample, partial(diagnose_on_halves, encoder, documents))
-            for label, encoder in encoders.items()
-        ]
-    return found
-
-
-def overlap(documents: ArtifactRef, tasks: Sequence[Placed]) -> Score:
-    """Measure how much evaluation text of all tasks the corpus has."""
-    present = [one for one in tasks if not one.missing]
-    return tried("corpus", "overlap", partial(overlap_with, documents, present))
+def score_of(results: Iterable[ArtifactRef]) -> float:
+    """Return the mean of main measures; 0 in a dry run, whose comparisons have no order."""
+    values = [result_of(ref).value for ref in known(results)]
+    return fmean(values) if values else 0.0
 
 
 def has_one_measure(results: Iterable[ArtifactRef]) -> bool:
@@ -252,42 +188,79 @@ def known(results: Iterable[ArtifactRef]) -> list[ArtifactRef]:
     return [ref for ref in results if not is_pending(ref)]
 
 
+def diagnoses(
+    config: BenchmarkSettings, encoders: Mapping[str, ArtifactRef], documents: ArtifactRef | None
+) -> Iterator[Score]:
+    """Diagnose every model on similar pairs, and on halves of the corpus's documents."""
+    if file := config.positives:
+        digest = file_digest(file)
+        for label, encoder in encoders.items():
+            score = Score(part="diagnostics", system=label, task=f"pairs of {file.stem}")
+            yield tried(score, partial(diagnose_on_pairs, encoder, digest, str(file)))
+    if documents and config.has_halves:
+        for label, encoder in encoders.items():
+            score = Score(part="diagnostics", system=label, task="halves of the corpus's documents")
+            yield tried(score, partial(diagnose_on_halves, encoder, documents))
+
+
+def fusions(
+    encoders: Mapping[str, ArtifactRef], tasks: Iterable[Placed], vectors: DocumentVector
+) -> Iterator[Score]:
+    """Fuse each model with BM25 on every retrieval task."""
+    for label, encoder in encoders.items():
+        for one in tasks:
+            if isinstance(one.task, RetrievalTask) and not one.missing:
+                score = Score(part="fusion", system=label, task=one.task.name, baseline="BM25")
+                yield tried(score, partial(fusion, encoder, one.task, one, vectors))
+
+
+def fusion(
+    encoder: ArtifactRef, task: RetrievalTask, place: Placed, vectors: DocumentVector
+) -> ArtifactRef:
+    encoded = encode_collection(encoder, task, vectors, place.digests, place.folder)
+    return score_fusion(encoded, task, place.digests, place.folder)
+
+
+def overlap(documents: ArtifactRef | None, tasks: Iterable[Placed]) -> Iterator[Score]:
+    """Measure how much evaluation text of all tasks the corpus has, if there is a corpus."""
+    if documents:
+        present = [one for one in tasks if not one.missing]
+        score = Score(part="overlap", system="corpus", task="overlap")
+        yield tried(score, partial(overlap_with, documents, present))
+
+
 @flow(name="compare", flow_run_name="compare")
-def compare(config: BenchmarkSettings) -> ModelComparison:
+def compare(config: BenchmarkSettings) -> Scoreboard:
     """Compare two models on every task that both can do, with a record of the run."""
-    with recorded("compare", {"compare": config.model_dump(mode="json")}):
-        return comparison(config)
+    with recorded("compare", {"compare": config.model_dump(mode="json")}) as record:
+        return comparison(config, record.run.id)
 
 
-def comparison(config: BenchmarkSettings) -> ModelComparison:
+def comparison(config: BenchmarkSettings, run_id: str) -> Scoreboard:
     """Score both models task by task, and compute each paired difference."""
     models = labelled(config.models)
     tasks = comparable(config)
-    kept = {one.task.name for one in tasks}
     systems: list[System] = [fixed_row(model) or encoder_of(model) for model in models.values()]
-    first, second = (
-        scored(label, system, tasks, config.vectors)
+    scores = [
+        score
         for label, system in zip(models, systems, strict=True)
-    )
-    shared = overlap(documents_of(config.corpus), tasks) if config.corpus else None
-    pairs = {
-        one.task: (one.result, other.result)
-        for one, other in zip(first, second, strict=True)
-        if one.result and other.result
-    }
-    return ModelComparison(
+        for score in scored(label, system, tasks, config.vectors)
+    ]
+    documents = documents_of(config.corpus) if config.corpus else None
+    others = [
+        *overlap(documents, tasks),
+        *differences(models, tasks, scores, first=next(iter(models))),
+    ]
+    kept = {one.task.name for one in tasks}
+    pairs = zip(models, systems, strict=True)
+    return Scoreboard(
+        run=run_id,
         models=models,
-        encoders={
-            label: system
-            for label, system in zip(models, systems, strict=True)
-            if isinstance(system, ArtifactRef)
-        },
+        encoders={label: one for label, one in pairs if isinstance(one, ArtifactRef)},
+        fixed=[],
         tasks=tasks,
-        left_out=[task.name for task, _ in config.places() if task.name not in kept],
-        scores=[*first, *second, *refused(shared)],
-        differences=[compare_results(task, [pair]) for task, pair in pairs.items()],
-        averages=compared_averages(tasks, pairs),
-        overlap=shared.result if shared else None,
+        scores=[*scores, *others],
+        left_out=tuple(task.name for task, _ in config.places() if task.name not in kept),
     )
 
 
@@ -316,17 +289,3 @@ def comparable(config: BenchmarkSettings) -> list[Placed]:
             "Name a task of retrieval or similarity that has its files (--tasks), or two models."
         )
     return found
-
-
-def compared_averages(
-    tasks: Sequence[Placed], pairs: Mapping[str, tuple[ArtifactRef, ArtifactRef]]
-) -> list[ArtifactRef]:
-    """Compare each group's average, if several tasks of one measure make one."""
-    averaged = {
-        group: [name for name in averaged_tasks(tasks, group) if name in pairs] for group in GROUPS
-    }
-    return [
-        compare_results(average_name(group, names), [pairs[name] for name in names])
-        for group, names in averaged.items()
-        if len(names) > 1 and has_one_measure(pairs[name][0] for name in names)
-    ]

@@ -18,13 +18,12 @@ from typing import NamedTuple
 from prefect import flow
 
 from flows.annotation_variants import annotate
-from flows.contamination import overlap_with
 from flows.experiments.parts import has_counterparts
 from flows.experiments.settings import Reproduction, folder_of, task_of
 from flows.fine_tune import train_on_labels
 from flows.isolate_errors import isolate_errors
 from flows.pipeline import documents_of, encoder_from
-from flows.scoring import System, reads_vectors, result_on
+from flows.scoring import System, overlap_with, reads_vectors, result_on
 from sentemb_core.config.experiments import (
     CASE,
     OF_TRAINING,

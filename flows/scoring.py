@@ -1,4 +1,6 @@
-"""Score a system on a task of the evaluation suite: an encoder, or a baseline."""
+"""Score an encoder or a baseline on a task of the suite, and measure contamination."""
+
+from collections.abc import Sequence
 
 from sentemb_core.config.suite import DocumentVector, ProbeTask, RetrievalTask, StsTask, Task
 from sentemb_core.types import ArtifactRef
@@ -7,6 +9,7 @@ from tasks.benchmark import (
     Fixed,
     Placed,
     encode_collection,
+    measure_overlap,
     score_fixed,
     score_fixed_similarity,
     score_retrieval,
@@ -35,24 +38,39 @@ def result_on(
         seed: Of the random baseline.
     """
     task, digests, folder = place.task, place.digests, place.folder
-    if not isinstance(system, ArtifactRef):
-        return fixed_result_on(place, system, seed if system == "random" else FIXED_SEED)
+    if isinstance(system, ArtifactRef):
+        match task:
+            case RetrievalTask():
+                encoded = encode_collection(system, task, vectors, digests, folder)
+                return score_retrieval(encoded, task, digests, folder)
+            case StsTask():
+                return score_similarity(system, task, digests, folder)
+            case ProbeTask():
+                return score_transfer(system, task, digests, folder)
+    seed = seed if system == "random" else FIXED_SEED
     match task:
         case RetrievalTask():
-            encoded = encode_collection(system, task, vectors, digests, folder)
-            return score_retrieval(encoded, task, digests, folder)
+            return score_fixed(system, task, digests, folder, seed)
         case StsTask():
-            return score_similarity(system, task, digests, folder)
+            return score_fixed_similarity(system, task, digests, folder, seed)
         case ProbeTask():
-            return score_transfer(system, task, digests, folder)
+            raise AssertionError("a baseline has no vectors to probe")
 
 
-def fixed_result_on(place: Placed, system: Fixed, seed: int) -> ArtifactRef:
-    """Return the result of a baseline."""
-    match place.task:
-        case RetrievalTask():
-            return score_fixed(system, place.task, place.digests, place.folder, seed)
-        case StsTask():
-            return score_fixed_similarity(system, place.task, place.digests, place.folder, seed)
-        case ProbeTask():
-            raise AssertionError("a fixed row has no vectors to probe")
+def overlap_with(
+    documents: ArtifactRef, places: Sequence[Placed], *, beir_documents: bool = True
+) -> ArtifactRef:
+    """Return how much of the texts of these tasks a training corpus contains.
+
+    Args:
+        documents: The corpus.
+        places: The tasks.
+        beir_documents: Whether documents of BEIR are compared, not only queries.
+    """
+    return measure_overlap(
+        documents,
+        [one.task for one in places],
+        [one.digests for one in places],
+        [one.folder for one in places],
+        beir_documents,
+    )

@@ -16,16 +16,18 @@ from sentemb_core.config.suite import (
 )
 from sentemb_core.errors import BadDataError
 from sentemb_core.store.objects import file_digest
-from sentemb_core.types import ArtifactRef, Value
+from sentemb_core.types import ArtifactRef, Json, Value
 from tasks.artifact_files import artifact_path, new_artifact, read_json, save_json
 from tasks.sources import require_same_bytes
 from tasks.stage import stage
 
 if TYPE_CHECKING:
     from sentemb_core.corpus.validation_pool import PoolReport
+    from sentemb_core.evaluation.collections import Collection
     from sentemb_core.evaluation.comparison import Comparison
     from sentemb_core.evaluation.contamination import Overlap
     from sentemb_core.evaluation.label_free import Diagnosis
+    from sentemb_core.evaluation.sts import StsPairs
     from sentemb_core.evaluation.task_result import TaskResult
 
 log = logging.getLogger("sentemb_core.run")
@@ -60,6 +62,24 @@ def files_of(task: Task, folder: str) -> list[Path]:
     return [Path(folder) / file for file in task.files]
 
 
+def collection_in(task: RetrievalTask, digests: tuple[str, ...], folder: str) -> "Collection":
+    """Read a collection from files with these digests."""
+    from sentemb_core.evaluation.collection_files import read_collection
+
+    collection = read_collection(task, Path(folder))
+    require_same_bytes(files_of(task, folder), digests)
+    return collection
+
+
+def pairs_in(task: StsTask, digests: tuple[str, ...], folder: str) -> "StsPairs":
+    """Read scored pairs from files with these digests."""
+    from sentemb_core.evaluation.sts import read_sts
+
+    pairs = read_sts(*files_of(task, folder))
+    require_same_bytes(files_of(task, folder), digests)
+    return pairs
+
+
 @stage("kept_encoder", version=2, ignore=("folder",))
 def kept_encoder(folder: str, digest: str) -> ArtifactRef:
     """Save the encoder of any folder as an artifact, with its settings.
@@ -82,10 +102,9 @@ def score_similarity(
 ) -> ArtifactRef:
     """Correlate an encoder's cosines with human scores."""
     from sentemb_core.encoder.checkpoint import load_encoder
-    from sentemb_core.evaluation.sts import read_sts, similarities, sts_result
+    from sentemb_core.evaluation.sts import similarities, sts_result
 
-    pairs = read_sts(*files_of(task, folder))
-    require_same_bytes(files_of(task, folder), digests)
+    pairs = pairs_in(task, digests, folder)
     found = similarities(load_encoder(artifact_path(encoder)), pairs)
     return kept_result(sts_result(task.name, pairs, found))
 
@@ -98,10 +117,9 @@ def score_fixed_similarity(
     import numpy as np
 
     from sentemb_core.evaluation.bm25_scores import word_similarities
-    from sentemb_core.evaluation.sts import random_similarities, read_sts, sts_result
+    from sentemb_core.evaluation.sts import random_similarities, sts_result
 
-    pairs = read_sts(*files_of(task, folder))
-    require_same_bytes(files_of(task, folder), digests)
+    pairs = pairs_in(task, digests, folder)
     match system:
         case "BM25":
             found = word_similarities(pairs)
@@ -128,11 +146,9 @@ def encode_collection(
 ) -> ArtifactRef:
     """Encode queries and documents; `form` says how a document becomes a vector."""
     from sentemb_core.encoder.checkpoint import load_encoder
-    from sentemb_core.evaluation.collection_files import read_collection
     from sentemb_core.evaluation.collection_vectors import collection_vectors, write_vectors
 
-    collection = read_collection(task, Path(folder))
-    require_same_bytes(files_of(task, folder), digests)
+    collection = collection_in(task, digests, folder)
     vectors = collection_vectors(load_encoder(artifact_path(encoder)), collection, form)
     with new_artifact("vectors") as draft:
         write_vectors(vectors, draft.path)
@@ -144,12 +160,10 @@ def score_retrieval(
     vectors: ArtifactRef, task: RetrievalTask, digests: tuple[str, ...], folder: str
 ) -> ArtifactRef:
     """Score retrieval by these vectors."""
-    from sentemb_core.evaluation.collection_files import read_collection
     from sentemb_core.evaluation.collection_scores import retrieval_result
     from sentemb_core.evaluation.collection_vectors import read_vectors
 
-    collection = read_collection(task, Path(folder))
-    require_same_bytes(files_of(task, folder), digests)
+    collection = collection_in(task, digests, folder)
     return kept_result(retrieval_result(read_vectors(artifact_path(vectors)), collection))
 
 
@@ -158,15 +172,13 @@ def score_fixed(
     system: Fixed, task: RetrievalTask, digests: tuple[str, ...], folder: str, seed: int
 ) -> ArtifactRef:
     """Score retrieval by BM25, by chance (drawn by the seed), or by the order of the ids."""
-    from sentemb_core.evaluation.collection_files import read_collection
     from sentemb_core.evaluation.collection_scores import (
         bm25_result,
         constant_result,
         random_result,
     )
 
-    collection = read_collection(task, Path(folder))
-    require_same_bytes(files_of(task, folder), digests)
+    collection = collection_in(task, digests, folder)
     match system:
         case "BM25":
             return kept_result(bm25_result(collection))
@@ -330,81 +342,44 @@ def comparison_of(artifact: ArtifactRef) -> "Comparison":
     return Comparison.model_validate(read_json(artifact, "comparison"))
 
 
-if TYPE_CHECKING:
-    from sentemb_core.evaluation.collection_scores import FusedResults
-
 ALONE = ("bm25", "encoder")
 JOINED = ("rescored", "fused")
-SYSTEMS = (*ALONE, *JOINED)
 
 
-class Estimate(Value):
-    """A number and its 95 % interval."""
-
-    value: float
-    low: float
-    high: float
-
-
-class Fusion(Value):
-    """One encoder joined with BM25 on one task, on the queries that did not choose alpha.
-
-    Attributes:
-        alpha: Of BM25 + alpha x cosine, chosen on the other half of the queries.
-        curve: Alpha -> the main measure on that other half.
-        values: By system.
-        gains: Joined system -> its difference to BM25 and to the encoder.
-    """
-
-    measure: str
-    alpha: float
-    curve: dict[float, float]
-    queries: int
-    values: dict[str, Estimate]
-    gains: dict[str, dict[str, Estimate]]
-
-
-@stage("score_fusion", version=4, ignore=("folder",), libraries=("bm25s",))
+@stage("score_fusion", version=5, ignore=("folder",), libraries=("bm25s",))
 def score_fusion(
     vectors: ArtifactRef, task: RetrievalTask, digests: tuple[str, ...], folder: str
 ) -> ArtifactRef:
-    """BM25, the encoder, BM25 + alpha x cosine, and reciprocal rank fusion on the same queries."""
-    from pathlib import Path
+    """BM25, the encoder, BM25 + alpha x cosine, and reciprocal rank fusion on the same queries.
 
-    from sentemb_core.evaluation.collection_files import read_collection
+    Half of the queries chooses alpha (`curve`: alpha -> the main measure). The other half gives all
+    other values: of each system, and the gains of both fusions over BM25 and over the encoder.
+    """
     from sentemb_core.evaluation.collection_scores import fused_results
     from sentemb_core.evaluation.collection_vectors import read_vectors
-
-    collection = read_collection(task, Path(folder))
-    require_same_bytes(files_of(task, folder), digests)
-    found = fused_results(read_vectors(artifact_path(vectors)), collection)
-    return save_json("fusion", fusion_from(found).model_dump(mode="json"))
-
-
-def fusion_from(found: "FusedResults") -> Fusion:
-    """Return values, gains and the curve of a fusion."""
     from sentemb_core.evaluation.comparison import comparison, interval
 
-    results = found.results
-
-    def value(system: str) -> Estimate:
-        bounds = interval(results[system])
-        return Estimate(value=results[system].value, low=bounds.low, high=bounds.high)
-
-    def gain(joined: str, alone: str) -> Estimate:
-        paired = comparison(results[joined], results[alone])
-        return Estimate(value=paired.difference, low=paired.low, high=paired.high)
-
-    return Fusion(
-        measure=results["rescored"].main,
-        alpha=found.alpha,
-        curve=dict(found.curve),
-        queries=results["rescored"].counted,
-        values={system: value(system) for system in SYSTEMS},
-        gains={joined: {alone: gain(joined, alone) for alone in ALONE} for joined in JOINED},
+    collection = collection_in(task, digests, folder)
+    found = fused_results(read_vectors(artifact_path(vectors)), collection)
+    values: list[Json] = []
+    for system, result in found.results.items():
+        bounds = interval(result)
+        values.append(
+            {"system": system, "value": result.value, "low": bounds.low, "high": bounds.high}
+        )
+    for system in JOINED:
+        for alone in ALONE:
+            gain = comparison(found.results[system], found.results[alone])
+            bounds = {"value": gain.difference, "low": gain.low, "high": gain.high}
+            values.append({"system": system, "baseline": alone, **bounds})
+    joined = found.results["rescored"]
+    return save_json(
+        "fusion",
+        {
+            "measure": joined.main,
+            "queries": joined.counted,
+            "alpha": found.alpha,
+            "curve": dict(found.curve),
+            "values": values,
+        },
     )
-
-
-def fusion_of(artifact: ArtifactRef) -> Fusion:
-    """Read the result of `score_fusion`."""
-    return Fusion.model_validate(read_json(artifact, "fusion"))

@@ -4,25 +4,21 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sentemb_core.config.suite import GROUPS, Group
 from sentemb_core.formats import counted
-from sentemb_core.types import ArtifactRef, Json
+from sentemb_core.types import Json
 from tasks.artifact_files import read_json
-from tasks.benchmark import Placed, comparison_of, diagnosis_of
 from tasks.benchmark_rows import (
     FUSED,
     TITLES,
-    ModelComparison,
-    Score,
     Scoreboard,
     averaged_tasks,
     board_rows,
     comparison_rows,
     main_scores,
     not_run,
-    score_rows,
 )
 from tasks.results import (
     Pivot,
@@ -39,7 +35,6 @@ from tasks.table_notes import OF_PAIRS, bm25_note
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from sentemb_core.evaluation.comparison import Comparison
     from sentemb_core.report.data import Point
     from sentemb_core.report.drawing import Drawing
     from sentemb_core.report.experiment import Mark
@@ -55,87 +50,127 @@ FIELDS: dict[Group, str] = {"retrieval": "title and text as one field", "sts": O
 """What BM25 reads of the suite's tasks."""
 
 HALVES = {
-    True: "A run on this corpus without counterparts or labels holds these documents out of its "
+    "yes": "A run on this corpus without counterparts or labels holds these documents out of its "
     "training, if it has 1,000 candidates or more (validation.candidates). A model trained with "
     "--counterpart-column has read them.",
-    False: "A model that was trained on this corpus may have read these documents.",
+    "no": "A model that was trained on this corpus may have read these documents.",
 }
 """Whether the halved documents are held out -> what that means."""
 
-
-def errors(scores: Iterable[Score]) -> dict[str, str]:
-    """Return task and systems -> their common error."""
-    systems = grouped(((one.task, one.error), one.system) for one in scores if one.error)
-    return {f"{task}, {', '.join(names)}": error for (task, error), names in systems.items()}
+TOGETHER = "Words and vectors together"
 
 
-def absences(tasks: Iterable[Placed], scores: Iterable[Score]) -> list[str]:
+# --- notes ---
+
+
+def absences(board: Scoreboard) -> list[str]:
     """Return why numbers are missing, a line for each reason."""
-    return [f"{where}: {note}" for where, note in (not_run(tasks) | errors(scores)).items()]
+    refused = [one for one in board.scores if one.error]
+    systems = grouped(((one.task, one.error), one.label) for one in refused)
+    errors = {f"{task}, {', '.join(names)}": error for (task, error), names in systems.items()}
+    return [f"{where}: {note}" for where, note in (not_run(board.tasks) | errors).items()]
 
 
-def max_lengths(encoders: Mapping[str, ArtifactRef]) -> dict[str, int]:
+def max_lengths(board: Scoreboard) -> dict[str, int]:
     """Return model -> the tokens that it reads of a text."""
     return {
         name: read_json(encoder, "tokenizer")["truncation"]["max_length"]
-        for name, encoder in encoders.items()
+        for name, encoder in board.encoders.items()
     }
 
 
-def model_notes(models: Mapping[str, str], encoders: Mapping[str, ArtifactRef]) -> list[str]:
+def model_notes(board: Scoreboard) -> list[str]:
     """Return which encoder each name stands for, and how many tokens it reads of a text.
 
     An alias may name another version tomorrow; the digest names the encoder (`lineage`).
     """
     named = [
-        f"{name}: {model}, encoder {encoders[name].digest[:12]}"
-        for name, model in models.items()
-        if name != model and name in encoders
+        f"{name}: {model}, encoder {board.encoders[name].digest[:12]}"
+        for name, model in board.models.items()
+        if name != model and name in board.encoders
     ]
-    lengths = ", ".join(f"{name} {length}" for name, length in max_lengths(encoders).items())
+    lengths = ", ".join(f"{name} {length}" for name, length in max_lengths(board).items())
     return [*named, *([f"Tokens read of a text, the rest is cut: {lengths}."] if lengths else [])]
 
 
-def bm25_notes(systems: Iterable[str], tasks: Iterable[Placed]) -> list[str]:
-    groups = {one.task.group for one in tasks if not one.missing}
-    return bm25_note(systems, [text for group, text in FIELDS.items() if group in groups])
+def bm25_notes(board: Scoreboard) -> list[str]:
+    """Return which BM25 was used, if the board has it."""
+    groups = {one.task.group for one in board.tasks if not one.missing}
+    fields = [text for group, text in FIELDS.items() if group in groups]
+    return bm25_note([name for name in board.systems if name not in board.encoders], fields)
 
 
-def board_notes(board: Scoreboard, scores: Sequence[ResultRow]) -> list[str]:
+def board_notes(board: Scoreboard) -> list[str]:
     """Return what a reader must know about a benchmark's scores."""
     from sentemb_core.evaluation.bootstrap import FEWEST
 
-    notes = [
-        *model_notes(board.models, board.encoders),
-        *bm25_notes(board.fixed, board.tasks),
-        *absences(board.tasks, board.scores),
-    ]
+    scores = main_scores(board_rows(board))
+    notes = [*model_notes(board), *bm25_notes(board), *absences(board)]
     for group in GROUPS:
         run = [one.task.name for one in board.tasks if one.task.group == group and not one.missing]
         names = averaged_tasks(board.tasks, group)
-        metrics = {row.metric for row in main_scores(scores) if row.task in names}
+        metrics = {row.metric for row in scores if row.task in names}
         if len(metrics) > 1:
             notes.append(f"No average of {group}: the measures are {', '.join(sorted(metrics))}.")
         elif 1 < len(names) < len(run):
             notes.append(f"The average of {group} is over {', '.join(names)}.")
-    units = {row.task: row.units or 0 for row in main_scores(scores)}
-    few = [f"{task} {number}" for task, number in units.items() if number < FEWEST]
-    if few:
+    units = {row.task: row.units or 0 for row in scores}
+    if few := [f"{task} {number}" for task, number in units.items() if number < FEWEST]:
         notes.append(f"Too few units for an interval: {', '.join(few)}.")
-    if board.winners:
-        significant = sum(one.is_significant for one in board.winners.values())
+    if lines := {one.task for one, _ in board.found("differences")}:
         notes.append(
             "*: significantly better than every other model (baselines apart), by a paired "
-            f"bootstrap; {significant} of {counted(len(board.winners), 'line')}."
+            f"bootstrap; {len(board.significant_winners())} of {counted(len(lines), 'line')}."
         )
-    if not board.overlap and all(score.task != "overlap" for score in board.scores):
+    if all(score.part != "overlap" for score in board.scores):
         notes.append("--corpus measures how much evaluation text the training corpus has.")
     return notes
 
 
+def comparison_notes(board: Scoreboard) -> list[str]:
+    """Return the verdict over all tasks, and what a reader must know."""
+    first, second = board.models
+    baselines = [label for label in board.models if label not in board.encoders]
+    notes = absences(board)
+    if board.left_out:
+        has_none = f"a probe needs vectors, {' and '.join(baselines)} has none."
+        notes.append(f"{', '.join(board.left_out)}: {has_none}")
+    if not baselines and board.encoders[first] == board.encoders[second]:
+        notes.append(f"{first} and {second} are one encoder.")
+    elif verdict := conclusion(board, comparison_rows(board)):
+        notes.append(verdict)
+    return [*notes, *model_notes(board), *bm25_notes(board)]
+
+
+def conclusion(board: Scoreboard, rows: Iterable[ResultRow]) -> str:
+    """Return how many differences are significant, and how many would be by chance.
+
+    It counts the tasks that averages cover: a part of a task is not counted beside the whole.
+    """
+    first, second = board.models
+    tasks = {one.task.name for one in board.tasks}
+    differences = [row for row in rows if row.baseline and row.task in tasks]
+    if not differences:
+        return ""
+    counting = {name for group in GROUPS for name in averaged_tasks(board.tasks, group)}
+    verdicts = [row.factors["verdict"] for row in differences if row.task in counting]
+    text = (
+        f"{first} is significantly better on {verdicts.count(first)} of "
+        f"{counted(len(verdicts), 'task')}, {second} on {verdicts.count(second)}; not decided: "
+        f"{verdicts.count('not decided')}."
+    )
+    if len(verdicts) < MANY_TASKS:
+        return text
+    return f"{text} By chance, {len(verdicts) / 20:.1f} of so many would be significant."
+
+
 # --- tables ---
 
-PERCENT = Pivot(scale=100, places=1)
+
+def percent(*rows: str, columns: tuple[str, ...] = (), **more: Any) -> Pivot:
+    """Return a layout whose numbers are times 100, with one decimal."""
+    layout = {"rows": rows, "columns": columns, "scale": 100, "places": 1}
+    return Pivot.model_validate(layout | more)
 
 
 def board_tables(board: Scoreboard, *, intervals: bool = False) -> list[ResultTable]:
@@ -147,109 +182,91 @@ def board_tables(board: Scoreboard, *, intervals: bool = False) -> list[ResultTa
     """
     rows = board_rows(board)
     parts = grouped((row.factors["part"], row) for row in rows)
+    samples = grouped((row.task, row) for row in parts.get("diagnostics", []))
     tables = [
         *(group_table(board, rows, group, intervals=intervals) for group in GROUPS),
-        further_table(board, parts.get("further measures", [])),
+        further_table(rows),
         ResultTable(
             id="winners",
             title="Best models",
             rows=tuple(parts.get("winners", ())),
-            pivot=PERCENT.model_copy(
-                update={"rows": ("task", "metric", "system", "baseline"), "columns": ()}
-            ),
+            pivot=percent("task", "metric", "system", "baseline"),
             question="The best model minus the closest other one, times 100, with the 95 % "
             "interval of a paired bootstrap",
         ),
-        *(diagnosis_table(board, sample, parts) for sample in board.diagnoses),
+        *(diagnosis_table(sample, of_sample) for sample, of_sample in samples.items()),
         ResultTable(
             id="fusion",
-            title="Words and vectors together",
+            title=TOGETHER,
             rows=tuple(parts.get("fusion", ())),
-            pivot=PERCENT.model_copy(
-                update={
-                    "rows": ("task", "metric", "model", "system", "alpha"),
-                    "columns": (),
-                    "intervals": "all",
-                }
-            ),
+            pivot=percent("task", "metric", "model", "system", "alpha", intervals="all"),
             question="Main measures, times 100, with 95 % intervals, on the half of the queries "
             "that did not choose alpha",
         ),
-        overlap_table(parts.get("overlap", ())),
+        overlap_table(rows),
     ]
     return [table for table in tables if table.rows]
 
 
 def overlap_table(rows: Iterable[ResultRow]) -> ResultTable:
     """Return how much evaluation text the training corpus has."""
-    pivot = PERCENT.model_copy(update={"rows": ("task", "units"), "columns": ("metric",)})
     return ResultTable(
         id="overlap",
         title="Overlap with the training corpus",
-        rows=tuple(rows),
-        pivot=pivot.model_copy(update={"places": 2, "corner": "texts"}),
+        rows=tuple(row for row in rows if row.factors["part"] == "overlap"),
+        pivot=percent("task", "units", columns=("metric",), places=2, corner="texts"),
         question="Share of a set's different texts, and of their runs of 8 words, in %",
     )
 
 
 def group_table(
-    board: Scoreboard, rows: Sequence[ResultRow], group: Group, *, intervals: bool
+    board: Scoreboard, rows: Iterable[ResultRow], group: Group, *, intervals: bool
 ) -> ResultTable:
     """Return tasks as lines and systems as columns; a star marks a significant winner."""
-    own = [
-        row
-        for row in rows
-        if row.factors.get("group") == group and row.factors["part"] in ("scores", "averages")
-    ]
-    best = {task: one.best for task, one in board.winners.items() if one.is_significant}
-    starred = [
-        row.model_copy(update={"note": "*"}) if best.get(row.task) == row.system else row
-        for row in own
-    ]
-    order = {name: place for place, name in enumerate(dict.fromkeys(row.task for row in own))}
-    pivot = PERCENT.model_copy(
-        update={
-            "rows": ("task", "metric", "units"),
-            "columns": ("system",),
-            "headings": tuple(board.systems),
-            "intervals": "all" if intervals else "differences",
-        }
-    )
+    best = board.significant_winners()
     return ResultTable(
         id=group,
         title=TITLES[group],
-        rows=tuple(sorted(starred, key=lambda row: order[row.task])),
-        pivot=pivot,
+        rows=tuple(
+            row.model_copy(update={"note": "*"}) if best.get(row.task) == row.system else row
+            for row in rows
+            if row.factors.get("group") == group and row.factors["part"] in ("scores", "averages")
+        ),
+        pivot=percent(
+            *("task", "metric", "units"),
+            columns=("system",),
+            intervals="all" if intervals else "differences",
+        ),
         question="Main measures, times 100" + (", with their 95 % intervals" if intervals else ""),
     )
 
 
-def further_table(board: Scoreboard, rows: Sequence[ResultRow]) -> ResultTable:
+def further_table(rows: Sequence[ResultRow]) -> ResultTable:
     """Return SentEval's means over subsets where a task has them, and P@10 of product sets."""
-    scores = {(row.system, row.task): row for row in main_scores(score_rows(board))}
-
-    def is_shown(row: ResultRow) -> bool:
-        main = scores[row.system, row.task]
-        if row.factors["group"] == "sts":
-            means = [one for one in rows if (one.task, one.metric) == (row.task, "mean")]
-            varied = any(one.value != scores[one.system, one.task].value for one in means)
-            return row.metric in ("mean", "wmean") and varied
-        return main.metric == "R_cap@10" and row.metric == "P@10"
-
-    pivot = PERCENT.model_copy(update={"rows": ("task", "metric"), "columns": ("system",)})
-    shown = tuple(filter(is_shown, rows))
+    main = {(row.system, row.task): row for row in main_scores(rows)}
+    further = [row for row in rows if row.factors["part"] == "further measures"]
+    varied = {
+        row.task
+        for row in further
+        if row.metric == "mean" and row.value != main[row.system, row.task].value
+    }
+    shown = tuple(
+        row
+        for row in further
+        if (row.metric in ("mean", "wmean") and row.task in varied)
+        or (row.metric == "P@10" and main[row.system, row.task].metric == "R_cap@10")
+    )
+    pivot = percent("task", "metric", columns=("system",))
     return ResultTable(id="further", title="Further measures", rows=shown, pivot=pivot)
 
 
-def diagnosis_table(
-    board: Scoreboard, sample: str, parts: Mapping[str, Sequence[ResultRow]]
-) -> ResultTable:
+def diagnosis_table(sample: str, rows: Sequence[ResultRow]) -> ResultTable:
     """Return diagnostics as lines, models as columns, then rank correlations with the scores."""
-    held_out = {diagnosis_of(ref).held_out for ref in board.diagnoses[sample].values()}
+    held_out = {row.factors.get("held out") for row in rows}
     return ResultTable(
         id=f"diagnostics, {sample}",
         title=f"Without labels, on {sample}",
-        rows=tuple(parts.get(f"diagnostics, {sample}", ())),
+        rows=tuple(rows),
         pivot=Pivot(rows=("metric",), columns=("system",), corner="diagnostic"),
         question="Properties of the vectors; rho is the rank correlation over models with the "
         "group's average",
@@ -257,39 +274,53 @@ def diagnosis_table(
     )
 
 
-def shown_tables(tables: Iterable[ResultTable]) -> "list[Table | str]":
-    """Return tables for the terminal, each after its question and notes."""
+def comparison_tables(board: Scoreboard) -> list[ResultTable]:
+    """Return the differences, and the overlap with a training corpus."""
+    rows = comparison_rows(board)
+    first, second = board.models
+    tables = [
+        ResultTable(
+            id="comparison",
+            title="",
+            rows=tuple(row for row in rows if row.factors["part"] == "comparison"),
+            pivot=percent("task", "metric", "units", columns=("system",)),
+            question=f"{first} minus {second}, times 100, with the 95 % interval of the difference",
+        ),
+        overlap_table(rows),
+    ]
+    return [table for table in tables if table.rows]
+
+
+# --- terminal and files ---
+
+
+def shown_tables(tables: Iterable[ResultTable], notes: Iterable[str]) -> "list[Table | str]":
+    """Return tables for the terminal, each after its question and notes, then the last notes."""
     shown: list[Table | str] = []
     for table in tables:
         text = " ".join([f"{table.question}.", *table.notes]) if table.question else ""
         shown += [*filter(None, [text]), terminal(table)]
-    return shown
+    return [*shown, *notes]
 
 
 def board_terminal(board: Scoreboard) -> "list[Table | str]":
     """Return what `benchmark` shows."""
-    return [*shown_tables(board_tables(board)), *board_notes(board, score_rows(board))]
+    return shown_tables(board_tables(board), board_notes(board))
 
 
-def board_json(board: Scoreboard) -> Json:
+def comparison_terminal(board: Scoreboard) -> "list[Table | str]":
+    """Return what `compare` shows."""
+    return shown_tables(comparison_tables(board), comparison_notes(board))
+
+
+def board_json(board: Scoreboard, rows: Iterable[ResultRow], notes: Sequence[str]) -> Json:
     """Return every row as shares and correlations, the models, and the notes."""
-    lengths = max_lengths(board.encoders)
-    return {
-        "run": board.run,
-        "models": {
-            label: {
-                "model": model,
-                "encoder": board.encoders[label].digest,
-                "max_length": lengths[label],
-            }
-            for label, model in board.models.items()
-        },
-        "rows": json_rows(board_rows(board)),
-        "notes": board_notes(board, score_rows(board)),
-    }
-
-
-# --- files ---
+    lengths = max_lengths(board)
+    models: Json = {label: {"model": model} for label, model in board.models.items()}
+    for label, encoder in board.encoders.items():
+        models[label] |= {"encoder": encoder.digest, "max_length": lengths[label]}
+    left_out = {"left_out": list(board.left_out)} if board.left_out else {}
+    return {"run": board.run, "models": models, "rows": json_rows(rows), "notes": notes} | left_out
 
 
 def write_board(board: Scoreboard, folder: Path) -> list[Path]:
@@ -305,7 +336,8 @@ def write_board(board: Scoreboard, folder: Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     rows = board_rows(board)
     (folder / "table.csv").write_text(csv_text(rows), encoding="utf-8")
-    text = json.dumps(board_json(board), indent=1, ensure_ascii=False) + "\n"
+    made = board_json(board, rows, board_notes(board))
+    text = json.dumps(made, indent=1, ensure_ascii=False) + "\n"
     (folder / "table.json").write_text(text, encoding="utf-8")
     drawings: dict[str, Drawing] = {}
     if points := points_of(rows, board.fixed):
@@ -326,15 +358,14 @@ def points_of(rows: Iterable[ResultRow], fixed: Sequence[str]) -> "list[Point]":
 
     points: dict[tuple[str, str, str], Point] = {}  # BM25 is the same beside every model
     for row in rows:
-        part = row.factors["part"]
-        if part not in ("scores", "fusion") or row.baseline:
-            continue
-        task, system = f"{row.task} ({row.metric})", row.system
-        title = next((TITLES[group] for group in GROUPS if group == row.factors.get("group")), "")
-        if part == "fusion":
-            title = "Words and vectors together"
+        task, system, title = f"{row.task} ({row.metric})", row.system, TOGETHER
+        if row.factors["part"] == "fusion" and not row.baseline:
             task = f"{row.task} ({row.metric}, {counted(row.units or 0, 'query')})"
             system = fused_name(row.system, row.factors["model"])
+        elif row.factors["part"] == "scores":
+            title = TITLES[row.factors["group"]]
+        else:
+            continue
         points[title, task, system] = Point(
             panel=f"{title}, times 100",
             task=task,
@@ -344,14 +375,14 @@ def points_of(rows: Iterable[ResultRow], fixed: Sequence[str]) -> "list[Point]":
             low=row.low or 0.0,
             high=row.high or 0.0,
         )
-    order = [*(TITLES[group] for group in GROUPS), "Words and vectors together"]
-    return [point for title in order for place, point in points.items() if place[0] == title]
+    order = [*(TITLES[group] for group in GROUPS), TOGETHER]
+    return sorted(points.values(), key=lambda point: order.index(point.panel.partition(",")[0]))
 
 
 def fused_name(system: str, model: str) -> str:
     """Return the legend of a fusion's system."""
     names = ("BM25", model, f"BM25 + alpha {model}", f"ranks of BM25 and {model}")
-    return names[FUSED.index(system)]
+    return dict(zip(FUSED.values(), names, strict=True))[system]
 
 
 def alpha_marks(rows: Iterable[ResultRow]) -> "list[Mark]":
@@ -385,86 +416,8 @@ def write_page(board: Scoreboard, drawings: "Mapping[str, Drawing]", folder: Pat
         made = panel(table)
         return replace(made, legend=DIAGNOSES) if table.id.startswith("diagnostics") else made
 
-    models = ", ".join(
-        f"{label} ({model}, encoder {board.encoders[label].digest[:12]})"
-        for label, model in board.models.items()
-    )
-    notes = [f"Models: {models}.", *board_notes(board, score_rows(board))]
     panels = [
-        Panel("At a glance", notes, drawings.get("scores"), READ_SCORES),
+        Panel("At a glance", board_notes(board), drawings.get("scores"), READ_SCORES),
         *map(shown, board_tables(board, intervals=True)),
     ]
     return write_panels(board.run, "A benchmark of sentemb", panels, folder)
-
-
-def comparison_tables(compared: ModelComparison) -> list[ResultTable]:
-    """Return the differences, and the overlap with a training corpus."""
-    rows = grouped((row.factors["part"], row) for row in comparison_rows(compared))
-    pivot = PERCENT.model_copy(update={"rows": ("task", "metric", "units"), "columns": ("system",)})
-    first, second = compared.models
-    tables = [
-        ResultTable(
-            id="comparison",
-            title="",
-            rows=tuple(rows.get("comparison", ())),
-            pivot=pivot,
-            question=f"{first} minus {second}, times 100, with the 95 % interval of the difference",
-        ),
-        overlap_table(rows.get("overlap", ())),
-    ]
-    return [table for table in tables if table.rows]
-
-
-def comparison_notes(compared: ModelComparison) -> list[str]:
-    """Return the verdict over all tasks, and what a reader must know."""
-    first, second = compared.models
-    same = len({one.digest for one in compared.encoders.values()}) < len(compared.encoders)
-    found = [comparison_of(ref) for ref in compared.differences]
-    verdict = conclusion(found, compared.tasks, first, second)
-    baselines = [label for label in compared.models if label not in compared.encoders]
-    left_out = f"{', '.join(compared.left_out)}: a probe needs vectors, {' and '.join(baselines)} "
-    return [
-        *absences(compared.tasks, compared.scores),
-        *([f"{left_out}has none."] if compared.left_out else []),
-        *([f"{first} and {second} are one encoder."] if same else [verdict] if found else []),
-        *model_notes(compared.models, compared.encoders),
-        *bm25_notes(baselines, compared.tasks),
-    ]
-
-
-def comparison_terminal(compared: ModelComparison) -> "list[Table | str]":
-    """Return what `compare` shows."""
-    return [*shown_tables(comparison_tables(compared)), *comparison_notes(compared)]
-
-
-def comparison_json(compared: ModelComparison) -> Json:
-    """Return every row as shares and correlations, the models, and the notes."""
-    return {
-        "models": compared.models,
-        "encoders": {name: encoder.digest for name, encoder in compared.encoders.items()},
-        "max_length": max_lengths(compared.encoders),
-        "rows": json_rows(comparison_rows(compared)),
-        "left_out": compared.left_out,
-        "notes": comparison_notes(compared),
-    }
-
-
-def conclusion(
-    found: "Sequence[Comparison]", tasks: Sequence[Placed], first: str, second: str
-) -> str:
-    """Return how many differences are significant, and how many would be by chance.
-
-    It counts the tasks that averages cover: a part of a task is not counted beside the whole.
-    """
-    counting = {name for group in GROUPS for name in averaged_tasks(tasks, group)}
-    counted_ones = [one for one in found if one.task in counting]
-    won = {side: sum(one.winner == side for one in counted_ones) for side in ("first", "second")}
-    undecided = len(counted_ones) - sum(won.values())
-    text = (
-        f"{first} is significantly better on {won['first']} of "
-        f"{counted(len(counted_ones), 'task')}, {second} on {won['second']}; not decided: "
-        f"{undecided}."
-    )
-    if len(counted_ones) < MANY_TASKS:
-        return text
-    return f"{text} By chance, {len(counted_ones) / 20:.1f} of so many would be significant."

@@ -5,15 +5,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from sentemb_core.redaction import first_line
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs
-from sentemb_core.types import ArtifactRef
+from sentemb_core.types import ArtifactRef, Json
 from tasks.benchmark_rows import main_scores
-from tasks.benchmark_table import PERCENT, points_of
-from tasks.results import ResultRow, cell
+from tasks.benchmark_table import percent, points_of
+from tasks.results import ResultRow, ResultTable
 
 if TYPE_CHECKING:
     from sentemb_core.report.data import Evaluation
@@ -23,26 +23,21 @@ log = logging.getLogger(__name__)
 OWN = "this encoder"
 
 
-class BenchmarkedModel(BaseModel):
-    """A model of a benchmark: the digest of its encoder."""
-
-    model_config = ConfigDict(frozen=True)
-
-    encoder: str
-
-
 class BenchmarkTable(BaseModel):
     """The part of a benchmark's table.json that a report reads."""
 
-    model_config = ConfigDict(frozen=True)
-
     run: str
-    models: dict[str, BenchmarkedModel]
+    models: dict[str, Json]
     rows: list[ResultRow]
 
     def label_of(self, encoder: ArtifactRef) -> str | None:
-        """Return the encoder's name in the table; None if the table does not have it."""
-        labels = (label for label, one in self.models.items() if one.encoder == encoder.digest)
+        """Return the encoder's name among the scores; None if it has no score."""
+        scored = {row.system for row in main_scores(self.rows)}
+        labels = (
+            label
+            for label, one in self.models.items()
+            if one.get("encoder") == encoder.digest and label in scored
+        )
         return next(labels, None)
 
 
@@ -55,7 +50,7 @@ def evaluation_of(encoder: ArtifactRef) -> "Evaluation | None":
         table = table_in(folder)
         own = table.label_of(encoder) if table and table.run == run else None
         if table and own:
-            return evaluation(run, folder, table, own)
+            return evaluation(folder, table, own)
     return None
 
 
@@ -86,26 +81,21 @@ def benchmarks() -> Iterator[tuple[str, Path]]:
             yield run.id, Path(out) if out else store.root / "benchmarks" / run.id
 
 
-def evaluation(run: str, folder: Path, table: BenchmarkTable, own: str) -> "Evaluation":
+def evaluation(folder: Path, table: BenchmarkTable, own: str) -> "Evaluation":
     """Return the main measures of a benchmark, task by task, those of the model `own` first."""
     from sentemb_core.report.data import Evaluation
 
     scores = sorted(main_scores(table.rows), key=lambda row: row.system != own)
     named = [row.model_copy(update={"system": OWN}) if row.system == own else row for row in scores]
-    cells = {(row.task, row.system): row for row in named}
-    systems = list(dict.fromkeys([OWN, *(row.system for row in named)]))
+    pivot = percent("task", "metric", columns=("system",), intervals="all")
+    shown = ResultTable(id=table.run, title="", rows=tuple(named), pivot=pivot)
+    systems = shown.head()[len(pivot.rows) :]
     fixed = [system for system in systems if system not in (OWN, *table.models)]
-    metrics = {row.task: row.metric for row in main_scores(table.rows)}
-    pivot = PERCENT.model_copy(update={"intervals": "all"})
     return Evaluation(
-        run=run,
+        run=table.run,
         page=str(folder / "page.html"),
         systems=systems,
         fixed=fixed,
-        rows=[
-            [task, metric]
-            + [cell(row, pivot) if (row := cells.get((task, system))) else "" for system in systems]
-            for task, metric in metrics.items()
-        ],
+        rows=shown.lines(),
         points=points_of(named, fixed),
     )

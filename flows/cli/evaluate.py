@@ -117,12 +117,14 @@ def run_benchmark(config: "BenchmarkSettings", as_json: bool) -> int:
     if config.out:
         make_folder(config.out)
     from flows.benchmark import benchmark, folder_of
-    from tasks.benchmark_table import board_json, board_terminal
+    from tasks.benchmark_rows import board_rows
+    from tasks.benchmark_table import board_json, board_notes, board_terminal
 
     with running():
         board = benchmark(config)
     place = f"Table and figure: {folder_of(config, board.run)}"
-    print_result(board_json(board), *board_terminal(board), place, as_json=as_json)
+    result = board_json(board, board_rows(board), board_notes(board))
+    print_result(result, *board_terminal(board), place, as_json=as_json)
     return exit_code_of(score.error for score in board.scores)
 
 
@@ -162,12 +164,14 @@ def compare_command(given: Mapping[str, Any], corpus: Mapping[str, str], *, as_j
 def run_compare(config: "BenchmarkSettings", as_json: bool) -> int:
     config.check_files()
     from flows.benchmark import compare
-    from tasks.benchmark_table import comparison_json, comparison_terminal
+    from tasks.benchmark_rows import comparison_rows
+    from tasks.benchmark_table import board_json, comparison_notes, comparison_terminal
 
     with running():
-        compared = compare(config)
-    print_result(comparison_json(compared), *comparison_terminal(compared), as_json=as_json)
-    return exit_code_of(score.error for score in compared.scores)
+        board = compare(config)
+    result = board_json(board, comparison_rows(board), comparison_notes(board))
+    print_result(result, *comparison_terminal(board), as_json=as_json)
+    return exit_code_of(score.error for score in board.scores)
 
 
 def dry_run_compare(config: "BenchmarkSettings", as_json: bool) -> int:
@@ -175,4 +179,4 @@ def dry_run_compare(config: "BenchmarkSettings", as_json: bool) -> int:
     config.check_files()
     from flows.benchmark import comparison
 
-    return dry_run_of(partial(comparison, config), as_json)
+    return dry_run_of(partial(comparison, config, "plan"), as_json)

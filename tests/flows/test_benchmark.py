@@ -45,19 +45,19 @@ from sentemb_core.errors import (
     UsageError,
 )
 from sentemb_core.evaluation import bootstrap
-from sentemb_core.evaluation.label_free import Diagnosis
+from sentemb_core.evaluation.comparison import Comparison
 from sentemb_core.evaluation.sts import read_sts
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs, recording
 from sentemb_core.types import ArtifactRef, Json
-from tasks.benchmark import compare_results, comparison_of, diagnosis_of
+from tasks.benchmark import compare_results, comparison_of
 from tasks.benchmark_rows import (
-    ModelComparison,
     Scoreboard,
-    agreements,
+    agreement_rows,
     averages,
     board_rows,
     comparison_rows,
+    diagnosis_rows,
     main_scores,
     score_rows,
 )
@@ -69,7 +69,6 @@ from tasks.benchmark_table import (
     board_notes,
     board_tables,
     board_terminal,
-    comparison_json,
     comparison_notes,
     comparison_tables,
     comparison_terminal,
@@ -129,7 +128,7 @@ def executed_stages(config: BenchmarkSettings) -> list[str]:
     return [used.stage for used in log.run.stages if not used.hit]
 
 
-def compared(config: BenchmarkSettings) -> ModelComparison:
+def compared(config: BenchmarkSettings) -> Scoreboard:
     with without_prefect(Store.default()):
         return compare.fn(config)
 
@@ -153,9 +152,21 @@ def table(board: Scoreboard, id: str) -> ResultTable:
     return found
 
 
+def differences(board: Scoreboard) -> dict[str, dict[str, Comparison]]:
+    """Task or average -> the other model -> its difference to the best, or to the first."""
+    found: dict[str, dict[str, Comparison]] = {}
+    for score, ref in board.found("differences"):
+        found.setdefault(score.task, {})[score.baseline] = comparison_of(ref)
+    return found
+
+
 def errors_of(board: Scoreboard) -> dict[tuple[str, str], str]:
     """Task and system -> code of the error."""
-    return {(one.task, one.system): one.error[:4] for one in board.scores if one.error}
+    return {(one.task, one.label): one.error[:4] for one in board.scores if one.error}
+
+
+def compared_json(board: Scoreboard) -> Json:
+    return board_json(board, comparison_rows(board), comparison_notes(board))
 
 
 def text(capsys, *results: object) -> str:
@@ -195,7 +206,7 @@ BM25_SETTINGS = ("BM25", "k1 1.2", "b 0.75", "k3 8")
 
 
 def test_tables_with_bm25_have_its_settings(files: Path, board: Scoreboard, tmp_path: Path, capsys):
-    assert noted(board_notes(board, main(board)), *BM25_SETTINGS) == 1
+    assert noted(board_notes(board), *BM25_SETTINGS) == 1
     assert noted([text(capsys, *board_terminal(board))], *BM25_SETTINGS) == 1
     page = (write_files(board, tmp_path) / "page.html").read_text("utf-8")
     assert noted([page], *BM25_SETTINGS) == 1
@@ -217,10 +228,10 @@ def test_an_average_over_some_tasks_of_its_group_names_them(files: Path, tmp_pat
         shutil.copy(source, tmp_path / f"{name}.parquet")
     tasks = ["sts12", "sts13", "sts-b-dev"]
     some = board_of(asked(files, "one", tasks=tasks, data=str(tmp_path)))
-    assert noted(board_notes(some, main(some)), "average", "sts", "STS12, STS13.") == 1
+    assert noted(board_notes(some), "average", "sts", "STS12, STS13.") == 1
     assert "STS12, STS13." in (write_files(some, tmp_path / "out") / "page.html").read_text("utf-8")
     whole = board_of(asked(files, "one", tasks=tasks[:2], data=str(tmp_path)))
-    assert noted(board_notes(whole, main(whole)), "STS12, STS13") == 0
+    assert noted(board_notes(whole), "STS12, STS13") == 0
 
 
 def test_average_is_of_the_papers_sets_and_of_complete_systems(board: Scoreboard):
@@ -239,14 +250,14 @@ def test_scores_of_several_measures_have_no_average(files: Path, tmp_path: Path)
     board = board_of(config)
     assert {row.metric for row in main(board)} == {"R@5", "R_cap@10"}
     assert averages(board, main(board), "retrieval") == {}
-    assert any("R@5, R_cap@10" in note for note in board_notes(board, main(board)))
+    assert any("R@5, R_cap@10" in note for note in board_notes(board))
     assert not any(row.factors["part"] == "averages" for row in board_rows(board))
-    assert compared(config).averages == []
+    assert set(differences(compared(config))) == {"STS-B-retrieval", "Abt-Buy"}, "no average"
     assert {row.task: row.units for row in main(board)} == {"STS-B-retrieval": 2, "Abt-Buy": 2}
     lines = table(board, "further").lines()
     assert [line[:2] for line in lines] == [["Abt-Buy", "P@10"]]
     assert lines[0][2:] == further_values(board, "Abt-Buy", "P@10")
-    notes = board_notes(board, main(board))
+    notes = board_notes(board)
     assert noted(notes, "retrieval", "R@5, R_cap@10") == 1
     assert noted(notes, "Abt-Buy 2, STS-B-retrieval 2") == 1, "fewer than 6 units"
     assert noted(notes, "--corpus") == 1, "the overlap is not measured"
@@ -295,7 +306,8 @@ def test_dry_run_covers_the_whole_benchmark(files: Path, tmp_path: Path):
 
 def test_dry_run_of_a_comparison_has_its_averages(files: Path, tmp_path: Path):
     with dry_run(Store(tmp_path)) as plan:
-        comparison(asked(files, "one", "two", tasks=["cranfield"], beir=[str(files / "beir")]))
+        pair = asked(files, "one", "two", tasks=["cranfield"], beir=[str(files / "beir")])
+        comparison(pair, "plan")
     found = [one.verdict for one in plan.statuses if one.stage == "compare_results"]
     assert found == ["AFTER"] * 3, "two tasks and their average"
 
@@ -303,22 +315,27 @@ def test_dry_run_of_a_comparison_has_its_averages(files: Path, tmp_path: Path):
 def test_winner_agrees_with_a_comparison_of_the_two(files: Path, board: Scoreboard):
     values = values_of(board)
     lines = ("Cranfield", "beir", "STS12", "STS-B-dev", "tree_depth", "retrieval, average of 2")
-    assert set(board.winners) == set(lines)
+    assert set(differences(board)) == set(lines)
+    winners = {score.task: score.system for score, _ in board.found("differences")}
     for task in lines[:-1]:
-        winner = board.winners[task]
-        assert winner.best == max(MODELS, key=lambda model: values[task, model])
-        assert {winner.best, *winner.over} == set(MODELS)
-        rival, closest = winner.closest
+        best, over = winners[task], differences(board)[task]
+        assert best == max(MODELS, key=lambda model: values[task, model])
+        assert {best, *over} == set(MODELS)
+        (row,) = [
+            row for row in board_rows(board) if (row.task, row.factors["part"]) == (task, "winners")
+        ]
+        rival = row.baseline
         tasks = (
             {"beir": [str(files / "beir")], "tasks": []} if task == "beir" else {"tasks": [task]}
         )
-        (ref,) = compared(asked(files, winner.best, rival, **tasks)).differences
-        assert comparison_of(ref) == closest
-        assert closest.low == min(comparison_of(one).low for one in winner.over.values())
+        assert differences(compared(asked(files, best, rival, **tasks))) == {
+            task: {rival: over[rival]}
+        }
+        assert row.low == over[rival].low == min(one.low for one in over.values())
 
 
 def test_significant_winner_has_a_star(board: Scoreboard):
-    significant = {name for name, winner in board.winners.items() if winner.is_significant}
+    significant = set(board.significant_winners())
     rows = [row for row in board_rows(board) if row.factors["part"] == "winners"]
     assert {row.task for row in rows if row.low is not None and row.low > 0} == significant
     starred = [
@@ -330,18 +347,19 @@ def test_significant_winner_has_a_star(board: Scoreboard):
     assert {line[0] for line in starred} == significant
     assert significant
     count = f"{len(significant)} of 6 lines"
-    assert noted(board_notes(board, main(board)), "*", count) == 1
+    assert noted(board_notes(board), "*", count) == 1
 
 
 def test_equal_models_have_no_winner_and_one_model_no_line(files: Path, tmp_path: Path):
     shutil.copytree(files / "one", tmp_path / "twin")
     twins = [str(files / "one"), str(tmp_path / "twin")]
     equal = board_of(asked(files, models=twins, tasks=["sts12"]))
-    assert [winner.is_significant for winner in equal.winners.values()] == [False]
-    assert noted(board_notes(equal, main(equal)), "*", "0 of 1 line") == 1
+    assert list(differences(equal)) == ["STS12"]
+    assert equal.significant_winners() == {}
+    assert noted(board_notes(equal), "*", "0 of 1 line") == 1
     alone = board_of(asked(files, "one", tasks=["sts12"]))
-    assert alone.winners == {}
-    assert noted(board_notes(alone, main(alone)), "*") == 0
+    assert differences(alone) == {}
+    assert noted(board_notes(alone), "*") == 0
 
 
 def test_csv_json_and_page_hold_the_same_rows(board: Scoreboard, tmp_path: Path):
@@ -373,12 +391,15 @@ def test_tokens_read_of_a_text_are_listed(files: Path, tmp_path: Path):
     save_encoder(cut, tmp_path / "short", "")
     models = [str(files / "one"), str(tmp_path / "short")]
     found = board_of(asked(files, models=models, tasks=["sts12", "cranfield"]))
-    assert noted(board_notes(found, main(found)), "one 12, short 7") == 1
+    assert noted(board_notes(found), "one 12, short 7") == 1
     assert "one 12, short 7" in (write_files(found, tmp_path / "out") / "page.html").read_text()
-    lengths = {name: one["max_length"] for name, one in board_json(found)["models"].items()}
+    stored = board_json(found, [], [])["models"]
+    lengths = {name: one["max_length"] for name, one in stored.items()}
     assert lengths == {"one": 12, "short": 7}
     pair = compared(asked(files, models=["BM25", models[1]], tasks=["cranfield"]))
-    assert comparison_json(pair)["max_length"] == {"short": 7}
+    (baseline, short) = compared_json(pair)["models"].items()
+    assert baseline == ("BM25", {"model": "BM25"})
+    assert (short[0], short[1]["max_length"]) == ("short", 7)
     assert noted(comparison_notes(pair), "short 7") == 1
 
 
@@ -408,39 +429,46 @@ def test_means_over_subsets_are_shown_where_a_task_has_them(files: Path, tmp_pat
         assert set(values) & set(further_values(board, "STS12", "spearman")) != set(values)
 
 
-def test_constant_diagnostic_has_no_correlation(board: Scoreboard, monkeypatch):
-    (sample,) = board.diagnoses
-    scores = main(board)
+def agreements(
+    board: Scoreboard, scores: list[ResultRow], diagnostics: list[ResultRow]
+) -> dict[tuple[str, str], float | None]:
+    """Group with the number of models, and diagnostic -> rank correlation."""
+    rows = agreement_rows(board, scores, diagnostics)
+    return {(row.system.removeprefix("rho "), row.metric): row.value for row in rows}
+
+
+def test_constant_diagnostic_has_no_correlation(board: Scoreboard):
+    scores, diagnostics = main(board), diagnosis_rows(board)
     alike = [row.model_copy(update={"value": 0.5}) for row in scores]
-    assert agreements(board, alike, sample) == {}
-
-    def without_hubs(ref: ArtifactRef) -> Diagnosis:
-        return diagnosis_of(ref).model_copy(update={"hubness": 0.0})
-
-    monkeypatch.setattr("tasks.benchmark_rows.diagnosis_of", without_hubs)
-    rho = agreements(board, scores, sample)["retrieval"].rho
-    assert "hubness" not in rho
-    assert "uniformity" in rho
+    assert agreements(board, alike, diagnostics) == {}
+    without_hubs = [
+        row.model_copy(update={"value": 0.0}) if row.metric == "hubness" else row
+        for row in diagnostics
+    ]
+    found = agreements(board, scores, without_hubs)
+    assert ("Retrieval, 3 models", "hubness") not in found
+    assert ("Retrieval, 3 models", "uniformity") in found
 
 
 def test_one_encoder_under_two_names_is_one_model_of_a_correlation(board: Scoreboard):
-    (sample,) = board.diagnoses
+    scores, diagnostics = main(board), diagnosis_rows(board)
+    found = agreements(board, scores, diagnostics)
+    assert {name for name, _ in found} >= {"Retrieval, 3 models"}
     twice = board.model_copy(update={"encoders": board.encoders | {"three": board.encoders["two"]}})
-    assert agreements(board, main(board), sample)["retrieval"].models == 3
-    assert agreements(twice, main(board), sample) == {}
+    assert agreements(twice, scores, diagnostics) == {}
     again = [
-        row.model_copy(update={"system": "again"}) for row in main(board) if row.system == "two"
+        row.model_copy(update={"system": "again"})
+        for row in (*scores, *diagnostics)
+        if row.system == "two"
     ]
-    refs = board.diagnoses[sample]
     four = board.model_copy(
         update={
+            "models": board.models | {"again": ""},
             "encoders": board.encoders | {"again": board.encoders["two"]},
-            "diagnoses": {sample: {**refs, "again": refs["two"]}},
         }
     )
-    assert agreements(four, [*main(board), *again], sample) == agreements(
-        board, main(board), sample
-    )
+    assert len(averages(four, [*scores, *again[: len(scores)]], "sts")) == len(board.systems) + 1
+    assert agreements(four, [*scores, *again], [*diagnostics, *again]) == found
 
 
 def corpus_of_sts12(files: Path, folder: Path) -> Json:
@@ -461,14 +489,15 @@ def test_corpus_gives_halves_and_overlap(files: Path, tmp_path: Path, capsys):
     found = board_of(asked(files, "one", tasks=["sts12"], corpus=corpus))
     assert overlap_in(board_rows(found))["STS12", "whole texts"] == pytest.approx(0.5, abs=0.03)
     halves = "halves of the corpus's documents"
-    assert set(found.diagnoses) == {"pairs of stsb_dev", halves}
-    assert table(found, f"diagnostics, {halves}").notes == (HALVES[False],), "too few held out"
+    samples = {score.task for score, _ in found.found("diagnostics")}
+    assert samples == {"pairs of stsb_dev", halves}
+    assert table(found, f"diagnostics, {halves}").notes == (HALVES["no"],), "too few held out"
     shown = text(capsys, *board_terminal(found))
     page = (write_files(found, tmp_path / "out") / "page.html").read_text(encoding="utf-8")
     assert "--corpus" not in shown
-    assert HALVES[False] in shown
-    assert HALVES[False] in page
-    diagnostics = (table(found, f"diagnostics, {sample}").lines() for sample in found.diagnoses)
+    assert HALVES["no"] in shown
+    assert HALVES["no"] in page
+    diagnostics = (table(found, f"diagnostics, {sample}").lines() for sample in samples)
     for line in (
         *table(found, "overlap").lines(),
         *(one for lines in diagnostics for one in lines),
@@ -522,7 +551,7 @@ def test_diverged_model_has_errors_in_place_of_numbers(files: Path, tmp_path: Pa
     models = [str(files / "one"), str(tmp_path / "diverged")]
     board = board_of(asked(files, models=models, tasks=["sts12"], corpus=corpus))
     samples = ("pairs of stsb_dev", "halves of the corpus's documents")
-    assert [(sample, *found) for sample, found in board.diagnoses.items()] == [
+    assert [(score.task, score.system) for score, _ in board.found("diagnostics")] == [
         (sample, "one") for sample in samples
     ]
     assert errors_of(board) == dict.fromkeys(
@@ -558,9 +587,11 @@ def test_unexpected_error_of_a_comparison_leaves_the_table(files: Path, monkeypa
 
     monkeypatch.setattr(benchmark, "compare_results", failing)
     board = board_of(asked(files, "one", "two", tasks=["sts12", "tree_depth"]))
-    assert list(board.winners) == ["tree_depth"]
+    assert list(differences(board)) == ["tree_depth"]
     assert {row.task for row in main(board)} == {"STS12", "tree_depth"}
-    assert errors_of(board) == {("STS12", "winner"): "E000"}
+    ((place, code),) = errors_of(board).items()
+    assert (place[0], code) == ("STS12", "E000")
+    assert set(place[1].split(" less ")) == {"one", "two"}
     assert exit_code(board) == 3
 
 
@@ -577,7 +608,7 @@ def test_unreadable_pairs_leave_the_table(files: Path, tmp_path: Path):
     board = board_of(asked(files, "one", data=str(tmp_path), tasks=["sts12"]))
     assert set(values_of(board)) == {("STS12", name) for name in (*FIXED, "one")}
     assert errors_of(board) == {("pairs of stsb_dev", "one"): "E103"}
-    assert board.diagnoses == {}
+    assert list(board.found("diagnostics")) == []
     assert "E103" in (write_files(board, tmp_path / "out") / "page.html").read_text("utf-8")
     assert exit_code(board) == 3
 
@@ -626,7 +657,7 @@ def test_encoder_equals_itself(files: Path, tmp_path: Path):
     assert len({encoder.digest for encoder in pair.encoders.values()}) == 1
     assert noted(comparison_notes(pair), "one and copy") == 1
     assert not any(re.search(r"\d of \d", note) for note in comparison_notes(pair)), "no verdict"
-    found = [comparison_of(ref) for ref in pair.differences]
+    found = [one["copy"] for one in differences(pair).values()]
     assert [one.task for one in found] == ["Cranfield", "STS12", "STS-B-dev", "tree_depth"]
     assert {(one.difference, one.winner) for one in found} == {(0.0, "undecided")}
 
@@ -660,7 +691,7 @@ def test_baseline_is_compared_where_no_vectors_are_needed(files: Path):
     ]
     assert (rows[0].system, rows[0].baseline) == ("bm25", "Constant")
     assert rows[0].factors["verdict"] == "bm25"
-    assert comparison_json(found)["left_out"] == ["tree_depth"]
+    assert compared_json(found)["left_out"] == ["tree_depth"]
     notes = comparison_notes(found)
     assert noted(notes, "tree_depth", "bm25 and Constant") == 1
     won = [row.factors["verdict"] for row in rows if row.task in ("Cranfield", "STS12", "beir")]
@@ -723,9 +754,12 @@ def test_names_in_a_table_are_the_shortest_unique_ends(monkeypatch: pytest.Monke
     folder = f"/home/objects/sha256/ab/{'ab12' * 16}/data"
     assert labelled([folder, "other/data"]) == {"ab12ab12ab12": folder, "data": "other/data"}
     made = ArtifactRef(kind="model", digest="ab" * 32, size=1)
-    monkeypatch.setattr("tasks.benchmark_table.max_lengths", lambda encoders: {})
+    monkeypatch.setattr("tasks.benchmark_table.max_lengths", lambda board: {})
     models = labelled(["/runs/a/model", "minilm", "random"])
-    (note,) = model_notes(models, {"model": made, "minilm": made})
+    encoders = {"model": made, "minilm": made}
+    (note,) = model_notes(
+        Scoreboard(run="", models=models, encoders=encoders, fixed=[], tasks=[], scores=[])
+    )
     assert re.search(pattern("model /runs/a/model abababababab"), note)
     assert list(labelled(["models:/news@champion", "out/news@champion", "."])) == [
         *("models:/news@champion", "out/news@champion", ".")
@@ -744,8 +778,8 @@ def test_folder_named_as_another_task_is_its_own_task(files: Path, tmp_path: Pat
     assert values["a/Cranfield", "BM25"] != values["Cranfield", "BM25"]
     models = ["BM25", str(files / "one")]
     found = compared(asked(files, models=models, tasks=["cranfield"], beir=[str(folders[0])]))
-    rows = [comparison_of(ref) for ref in found.differences]
-    assert {row.task: row.first for row in rows} == {
+    rows = {task: one["one"] for task, one in differences(found).items() if task in names}
+    assert {task: row.first for task, row in rows.items()} == {
         task: values[task, "BM25"] for task in names[:2]
     }
 
@@ -825,7 +859,7 @@ def test_error_of_every_system_is_shown_once(files: Path, tmp_path: Path, capsys
     shown = text(capsys, *comparison_terminal(found))
     assert shown.count("E501") == shown.count("tickets, one, two: E501") == 1
     assert "better" not in shown, "there is no verdict"
-    assert found.differences == []
+    assert differences(found) == {}
 
 
 def split_folder(folder: Path, *splits: str) -> Path:
@@ -864,8 +898,7 @@ def test_split_that_is_asked_for_is_used_in_every_folder(files: Path, tmp_path: 
     found = {(row.task, row.units) for row in main(board_of(config))}
     assert found == {("several (dev)", 1), ("tested (dev)", 1)}
     pair = compared(config.model_copy(update={"models": ("BM25", str(files / "one"))}))
-    tasks = [comparison_of(row).task for row in pair.differences]
-    assert tasks[:2] == ["several (dev)", "tested (dev)"]
+    assert list(differences(pair))[:2] == ["several (dev)", "tested (dev)"]
     values = r"several .*qrels/test\.tsv.*--beir-split.* dev, train"
     with pytest.raises(UnreadableSourceError, match=values):
         asked(files, "one", beir=both, split="test").check_files()
@@ -1087,7 +1120,7 @@ def test_refused_fusion_leaves_no_table(files: Path, tmp_path: Path):
     config = asked(files, "one", data=None, tasks=[], beir=[str(tmp_path)], fusion=True)
     board = board_of(config)
     assert len(main(board)) == len(FIXED) + 1
-    assert board.fusions == {}
+    assert list(board.found("fusion")) == []
     assert errors_of(board) == {(tmp_path.name, "one with BM25"): "E502"}
     assert "fusion" not in {one.id for one in board_tables(board)}
     assert exit_code(board) == 3
