@@ -71,21 +71,16 @@ def cells_of(results: Sequence[ArmResult]) -> Cells:
 
 
 def value_of(result: ArmResult, column: Column) -> float:
-    """Return a share, a correlation, seconds, or a loss."""
+    """Return a share, a correlation, seconds, or the final loss of the last training."""
     if column.judge == SECONDS:
         return result.seconds
     if column.judge == LOSS:
-        return final_loss_of(result)
+        from sentemb_core.training.state import final_loss
+
+        assert result.log is not None, "an arm without a training has no loss"
+        return final_loss(artifact_path(result.log))
     scores = task_result(result, column)
     return scores.measures[column.measure or scores.main]
-
-
-def final_loss_of(result: ArmResult) -> float:
-    """Return the final loss of the arm's last training."""
-    from sentemb_core.training.state import final_loss
-
-    assert result.log is not None, "an arm without a training has no loss"
-    return final_loss(artifact_path(result.log))
 
 
 def task_result(result: ArmResult, column: Column) -> "TaskResult":
@@ -204,11 +199,6 @@ class ClaimResult(Value):
             value=one.difference, low=one.low, high=one.high, units=one.units, factors=factors,
             note="; ".join(filter(None, [one.undecidable, *notes])),
         )  # fmt: skip
-
-
-def claim_results(experiment: Experiment, cells: Cells) -> list[ClaimResult]:
-    """Return the verdict on every claim of an experiment."""
-    return [claim_result(claim, experiment, cells) for claim in experiment.claims]
 
 
 def claim_result(claim: Claim, experiment: Experiment, cells: Cells) -> ClaimResult:

@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from statistics import mean
@@ -28,7 +28,7 @@ from tasks.claims import (
     Cells,
     ClaimResult,
     cells_of,
-    claim_results,
+    claim_result,
     has_units,
     paired,
     pairwise_result,
@@ -103,7 +103,9 @@ class ExperimentTable:
         self.unmeasured = unmeasured
         self.cells: Cells = cells_of(results)
         self.paper = PaperNumbers(what, whole=not left_out)
-        self.claims: list[ClaimResult] = claim_results(what, self.cells)
+        self.claims: list[ClaimResult] = [
+            claim_result(claim, what, self.cells) for claim in what.claims
+        ]
         self.differences = [
             row
             for arm in what.arms
@@ -123,25 +125,30 @@ class ExperimentTable:
         ]
 
     def _row(self, arm: Arm, heading: str, metric: str, **fields: object) -> ResultRow:
-        factors = {
-            "column": heading,
-            "curve": arm.curve,
-            "x": "" if arm.x is None else f"{arm.x:g}",
-        }
+        x = "" if arm.x is None else f"{arm.x:g}"
+        factors = {"column": heading, "curve": arm.curve, "x": x}
         factors = {name: value for name, value in factors.items() if value}
         row = {"system": arm.label, "metric": metric, "factors": factors}
         return ResultRow.model_validate(row | fields)
 
+    def _cell(self, arm: Arm, column: Column, **fields: object) -> ResultRow:
+        """A row in a column; the measure has the name that the judge's results give it."""
+        task = column.corpus if column.judge == TITLE else column.judge
+        metric = column.measure
+        if column.judge in OF_TRAINING:
+            task, metric = "", metric or column.judge
+        if not metric:
+            results = (one for (_, label), one in self.cells.items() if label == column.label)
+            metric = next((task_result(one[0], column).main for one in results), "score")
+        return self._row(arm, column.heading, metric, task=task, **fields)
+
     def _scores(self, arm: Arm, column: Column) -> list[ResultRow]:
         """One row per seed."""
-        of_training = column.judge in OF_TRAINING
         own = [one for one in self.results if (one.arm, one.column) == (arm.label, column.label)]
         return [
-            self._row(
+            self._cell(
                 arm,
-                column.heading,
-                self._metric(column),
-                task="" if of_training else self._task(column),
+                column,
                 value=None if one.error else value_of(one, column),
                 seeds=(one.seed,),
                 seconds=one.seconds or None,
@@ -151,16 +158,6 @@ class ExperimentTable:
             )
             for one in sorted(own, key=lambda one: one.seed)
         ]
-
-    def _task(self, column: Column) -> str:
-        return column.corpus if column.judge == TITLE else column.judge
-
-    def _metric(self, column: Column) -> str:
-        """Return the column's measure, or the main one of its judge as its results name it."""
-        if column.measure or column.judge in OF_TRAINING:
-            return column.measure or column.judge
-        named = (one for (_, label), one in self.cells.items() if label == column.label)
-        return next((task_result(one[0], column).main for one in named), "score")
 
     def _averages(self, arm: Arm) -> list[ResultRow]:
         paper = self.paper.of_average(arm)
@@ -175,20 +172,9 @@ class ExperimentTable:
         if not pairs or not has_units(next(iter(pairs.values()))[0][1], column):
             return []
         one = pairwise_result(arm.baseline, pairs, 0.0, of=1)
-        return [
-            self._row(
-                arm,
-                column.heading,
-                self._metric(column),
-                task=self._task(column),
-                baseline=arm.baseline,
-                value=one.difference,
-                low=one.low,
-                high=one.high,
-                units=one.units,
-                seeds=tuple(pairs),
-            )
-        ]
+        found = one.model_dump(include={"low", "high", "units"})
+        common = {"baseline": arm.baseline, "value": one.difference, "seeds": tuple(pairs)}
+        return [self._cell(arm, column, **common, **found)]
 
     def means(self, arm: Arm) -> dict[int, float]:
         """Return seed -> mean over the averaged columns, for seeds that have all of them."""
@@ -250,20 +236,31 @@ class ExperimentTable:
 
     def notes(self) -> list[str]:
         """Return the budget, the paper's source, differences to it, contamination, and errors."""
+        what, averaged = self.what, self.what.averaged
         notes = [self._cost()]
         if paper := self.paper.table:
             notes.append(f"In brackets: {paper.source} ({paper.measure}). {paper.note}".strip())
-        systems = ("BM25" if arm.alpha is not None else arm.system for arm in self.what.arms)
-        notes += [*self._averaged(), *bm25_note(systems, [ONE_FIELD])]
-        notes += [f"Differences from the paper: {self.differs}"] if self.differs else []
-        notes += [*self._less(), *self._absent(), *self._training()]
+        if len({one.measure for one in averaged}) > 1 or 0 < len(averaged) < len(what.scored):
+            notes.append(f"The average is over {', '.join(one.heading for one in averaged)}.")
+        systems = ("BM25" if arm.alpha is not None else arm.system for arm in what.arms)
+        notes += bm25_note(systems, [ONE_FIELD])
+        if differs := " ".join(filter(None, (self.budget.differs, what.differs))):
+            notes.append(f"Differences from the paper: {differs}")
+        lacks = grouped((one.arm, less) for one in self.results for less in one.less)
+        if arms := "; ".join(f"{arm} ({listed(less)})" for arm, less in lacks.items()):
+            notes.append(f"The corpus has less than these arms asked for: {arms}.")
+        if absent := [f"{label} ({listed(files)})" for label, files in self.left_out.items()]:
+            notes.append(f"Left out, because files are missing: {', '.join(absent)}.")
+        of_arms = grouped((note, one.arm) for one in self.results for note in one.notes)
+        notes += [f"{listed(arms)}: {note}." for note, arms in of_arms.items()]
         notes += contamination_notes(self.overlaps, self.unmeasured)
-        return [*notes, *pool_notes(self.pools), *self._clusters(), *self._errors()]
-
-    @property
-    def differs(self) -> str:
-        """What sets the run apart from the paper's: under this budget, and under any."""
-        return " ".join(filter(None, (self.budget.differs, self.what.differs)))
+        errors = grouped(
+            (one.error.splitlines()[0], f"{one.arm} in {one.column}, seed {one.seed}")
+            for one in self.results
+            if one.error
+        )
+        notes += [*pool_notes(self.pools), *self._clusters()]
+        return [*notes, *(f"{'; '.join(cells)}: {error}" for error, cells in errors.items())]
 
     def _cost(self) -> str:
         """The budget of each training, the paper's budget, and the seeds."""
@@ -280,27 +277,6 @@ class ExperimentTable:
             parts.append(f"{budget.candidates:,} candidates")
         word = "seed" if len(budget.seeds) == 1 else "seeds"
         return f"{'; '.join(parts)}; {word} {', '.join(map(str, budget.seeds))}."
-
-    def _averaged(self) -> list[str]:
-        """The averaged columns, if the average leaves out a score or has several depths."""
-        of = self.what.averaged
-        if len({one.measure for one in of}) < 2 and len(of) in (0, len(self.what.scored)):
-            return []
-        return [f"The average is over {', '.join(one.heading for one in of)}."]
-
-    def _less(self) -> list[str]:
-        had = grouped((one.arm, less) for one in self.results for less in one.less)
-        arms = "; ".join(f"{arm} ({', '.join(dict.fromkeys(less))})" for arm, less in had.items())
-        return [f"The corpus has less than these arms asked for: {arms}."] if arms else []
-
-    def _training(self) -> list[str]:
-        """Each note of the arms once, after the arms that it concerns."""
-        arms = grouped((note, one.arm) for one in self.results for note in one.notes)
-        return [f"{', '.join(dict.fromkeys(names))}: {note}." for note, names in arms.items()]
-
-    def _absent(self) -> list[str]:
-        wanted = [f"{label} ({', '.join(files)})" for label, files in self.left_out.items()]
-        return [f"Left out, because files are missing: {', '.join(wanted)}."] if wanted else []
 
     def _clusters(self) -> list[str]:
         """The clusters of the eight titles, if a column judges them."""
@@ -319,25 +295,11 @@ class ExperimentTable:
         )
         return [f"{arm}: {found} ({', '.join(of)})." for (arm, found), of in seeds.items()]
 
-    def _errors(self) -> list[str]:
-        """Every error once, after the cells that it concerns."""
-        where = grouped(
-            (one.error.splitlines()[0], f"{one.arm} in {one.column}, seed {one.seed}")
-            for one in self.results
-            if one.error
-        )
-        return [f"{'; '.join(cells)}: {error}" for error, cells in where.items()]
-
     def markdown(self) -> str:
         """Return the table, its claims, its notes and its command for a document."""
-        claims = markdown(self.claims_table()) if self.claims else ""
-        parts = [
-            markdown(self.table()),
-            claims,
-            " ".join(self.notes()),
-            f"```\n{self.command}\n```",
-        ]
-        return "\n\n".join(filter(None, parts))
+        claims = [markdown(self.claims_table())] if self.claims else []
+        command = f"```\n{self.command}\n```"
+        return "\n\n".join([markdown(self.table()), *claims, " ".join(self.notes()), command])
 
     def json(self) -> Json:
         """Return every row, the notes, and all numbers that the paper prints."""
@@ -362,6 +324,10 @@ def training_budget(what: Experiment, budget: Budget) -> str:
     batches = [getattr(one, "batch_size", None) or budget.batch_size for one in steps]
     batch = budget.batch or span(batches or [budget.batch_size])
     return f"{span(lengths or [budget.steps])} steps of {batch}"
+
+
+def listed(names: Iterable[str]) -> str:
+    return ", ".join(dict.fromkeys(names))
 
 
 def span(numbers: Sequence[int]) -> str:
@@ -412,34 +378,32 @@ def paper_panel(table: "PaperTable") -> "Panel":
 
 
 def marks(experiment: ExperimentTable) -> "list[Mark]":
-    """Return what the figure shows: one mark for each cell with a number."""
-    return [
-        mark(experiment, arm, column, list(values.values()))
-        for arm in experiment.what.arms
-        for column in experiment.what.columns
-        if (values := experiment.by_seed(arm, column))
-    ]
+    """Return what the figure shows: one mark for each cell with a number.
 
-
-def mark(experiment: ExperimentTable, arm: Arm, column: Column, values: list[float]) -> "Mark":
-    """Return a cell as a point; columns that lie on the axis are points of their arm's curve."""
+    Columns that lie on the axis are points of their arm's curve.
+    """
     from sentemb_core.report.experiment import Mark
 
-    if column.x is not None:
-        return Mark(
-            column=experiment.what.title,
-            arm=f"{arm.label}, {column.label}",
-            x=column.x,
-            curve=arm.label,
-            values=values,
-            paper=None,
-        )
-    return Mark(
-        column=column.heading,
-        arm=arm.label,
-        x=arm.x,
-        curve=arm.curve,
-        values=values,
-        paper=experiment.paper.in_place(arm, column),
-        printed=experiment.paper.heading(column),
-    )
+    found: list[Mark] = []
+    for arm in experiment.what.arms:
+        for column in experiment.what.columns:
+            mark = Mark(
+                column=column.heading,
+                arm=arm.label,
+                x=arm.x,
+                curve=arm.curve,
+                values=list(experiment.by_seed(arm, column).values()),
+                paper=experiment.paper.in_place(arm, column),
+                printed=experiment.paper.heading(column),
+            )
+            if column.x is not None:
+                mark = Mark(
+                    column=experiment.what.title,
+                    arm=f"{arm.label}, {column.label}",
+                    x=column.x,
+                    curve=arm.label,
+                    values=mark.values,
+                    paper=None,
+                )
+            found += [mark] if mark.values else []
+    return found
