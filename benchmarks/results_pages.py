@@ -47,10 +47,11 @@ def save(name: str, tables: Sequence[ResultTable], source: Json, folder: Path = 
     lines: list[str] = []
     for table in tables:
         rows = json_rows(table.rows)
-        common = shared(rows)
+        fields, factors = shared(rows), shared([row.get("factors", {}) for row in rows])
+        common = fields | ({"factors": factors} if factors else {})
         head = table.model_dump(mode="json", exclude={"rows"}, exclude_defaults=True)
         head |= {"common": common}
-        body = ",\n".join(f"   {dumped(without(row, common))}" for row in rows)
+        body = ",\n".join(f"   {dumped(without(row, fields, factors))}" for row in rows)
         lines.append(f'  {dumped(head)[:-1]}, "rows": [\n{body}\n  ]}}')
     text = f'{{"source": {dumped(source)}, "tables": [\n' + ",\n".join(lines) + "\n]}\n"
     file = folder / f"{name}.json"
@@ -63,27 +64,19 @@ def dumped(value: object) -> str:
 
 
 def shared(rows: Sequence[Json]) -> Json:
-    """Return the fields and factors that all rows have with the same value."""
-    first = rows[0]
-    common = {
+    """Return what all rows have with the same value; factors are shared one by one."""
+    return {
         name: value
-        for name, value in first.items()
+        for name, value in rows[0].items()
         if name != "factors" and all(row.get(name) == value for row in rows)
     }
-    factors = {
-        name: value
-        for name, value in first.get("factors", {}).items()
-        if all(row.get("factors", {}).get(name) == value for row in rows)
-    }
-    return common | ({"factors": factors} if factors else {})
 
 
-def without(row: Json, common: Json) -> Json:
+def without(row: Json, fields: Json, factors: Json) -> Json:
     """Return a row without the shared fields and factors."""
-    own = {name: value for name, value in row.items() if name != "factors" and name not in common}
-    shared_factors = common.get("factors", {})
-    factors = {k: v for k, v in row.get("factors", {}).items() if k not in shared_factors}
-    return own | ({"factors": factors} if factors else {})
+    own = {name: value for name, value in row.items() if name not in {*fields, "factors"}}
+    rest = {name: value for name, value in row.get("factors", {}).items() if name not in factors}
+    return own | ({"factors": rest} if rest else {})
 
 
 def pages(folder: Path = RESULTS) -> dict[str, str]:

@@ -8,19 +8,17 @@ from statistics import fmean
 
 from prefect import flow
 
-from flows.benchmark_settings import BenchmarkSettings, labelled
+from flows.benchmark_settings import BenchmarkSettings, fixed_row, labelled
 from flows.isolate_errors import isolate_errors
 from flows.pipeline import documents_of, encoder_from
 from flows.scoring import System, overlap_with, reads_vectors, result_on
 from sentemb_core.config.run import EncoderConfig
-from sentemb_core.config.suite import GROUPS, DocumentVector, RetrievalTask
+from sentemb_core.config.suite import FIXED, GROUPS, DocumentVector, RetrievalTask
 from sentemb_core.errors import UsageError
 from sentemb_core.store.disk import remove, replacing_in
 from sentemb_core.store.objects import Store, file_digest
 from sentemb_core.types import ArtifactRef
 from tasks.benchmark import (
-    FIXED,
-    Fixed,
     Placed,
     compare_results,
     diagnose_on_halves,
@@ -262,11 +260,6 @@ def comparison(config: BenchmarkSettings, run_id: str) -> Scoreboard:
         scores=[*scores, *others],
         left_out=tuple(task.name for task, _ in config.places() if task.name not in kept),
     )
-
-
-def fixed_row(model: str) -> Fixed | None:
-    """Return the baseline of that name, in any case."""
-    return next((name for name in FIXED if name.lower() == model.lower()), None)
 
 
 def comparable(config: BenchmarkSettings) -> list[Placed]:

@@ -9,10 +9,12 @@ from pydantic import Field, field_validator
 
 from sentemb_core.config.run import CorpusConfig
 from sentemb_core.config.suite import (
+    FIXED,
     POSITIVES,
     SUITE,
     USUAL,
     DocumentVector,
+    Fixed,
     RetrievalTask,
     Task,
     beir_task,
@@ -45,6 +47,11 @@ def ends(model: str) -> list[str]:
         return [model.removeprefix("models:/"), model]
     parts = Path(ARTIFACT.sub(r"\1", model)).parts
     return [str(Path(*parts[-n:])) for n in range(1, len(parts) + 1)]
+
+
+def fixed_row(model: str) -> Fixed | None:
+    """Return the baseline of that name, in any case."""
+    return next((name for name in FIXED if name.lower() == model.lower()), None)
 
 
 class BenchmarkSettings(Config):
@@ -109,12 +116,9 @@ class BenchmarkSettings(Config):
         if tasks and not self.data and not (beir and self.tasks == USUAL):
             raise UsageError("Name the folder of the tasks: --data FOLDER, or set $SENTEMB_DATA.")
         suite = [(task, Path(self.data)) for task in tasks] if self.data else []
-        return [
-            *suite,
-            *(
-                (beir_task(name, split_of(Path(one), self.split)), Path(one))
-                for name, one in beir.items()
-            ),
+        return suite + [
+            (beir_task(name, split_of(Path(one), self.split)), Path(one))
+            for name, one in beir.items()
         ]
 
     @property
@@ -146,8 +150,12 @@ class BenchmarkSettings(Config):
             raise UsageError(
                 "--fusion needs a retrieval task: name one (--tasks), or leave --fusion out."
             )
-        if self.data and Path(self.data) in {place for _, place in places}:
-            require_folder(self.data)
+        data = Path(self.data) if self.data else None
+        if data and data in {folder for _, folder in places} and not data.is_dir():
+            raise UnreadableSourceError(
+                f"{data} is not a folder: name the folder of the suite's files (--data), or set "
+                "$SENTEMB_DATA."
+            )
         lacking = [
             (task, folder, file)
             for task, folder in places
@@ -167,19 +175,6 @@ class BenchmarkSettings(Config):
                 f"No task has its files in {self.data}: missing are {names}. Name their folder "
                 "(--data)."
             )
-
-
-def require_folder(data: str) -> None:
-    """Check that the folder of the suite's files exists; it may lack some files.
-
-    Raises:
-        UnreadableSourceError: E103.
-    """
-    if not Path(data).is_dir():
-        raise UnreadableSourceError(
-            f"{data} is not a folder: name the folder of the suite's files (--data), or set "
-            "$SENTEMB_DATA."
-        )
 
 
 def split_of(folder: Path, asked: str | None = None) -> str:

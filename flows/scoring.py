@@ -2,11 +2,10 @@
 
 from collections.abc import Sequence
 
-from sentemb_core.config.suite import DocumentVector, ProbeTask, RetrievalTask, StsTask, Task
+from sentemb_core.config.suite import DocumentVector, Fixed, ProbeTask, RetrievalTask, StsTask, Task
 from sentemb_core.types import ArtifactRef
 from tasks.benchmark import (
     FIXED_SEED,
-    Fixed,
     Placed,
     encode_collection,
     measure_overlap,

@@ -4,10 +4,11 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from sentemb_core.config.suite import (
     DocumentVector,
+    Fixed,
     ProbeTask,
     RetrievalTask,
     StsTask,
@@ -31,11 +32,6 @@ if TYPE_CHECKING:
     from sentemb_core.evaluation.task_result import TaskResult
 
 log = logging.getLogger("sentemb_core.run")
-
-Fixed = Literal["BM25", "random", "constant"]
-"""Baselines without a model: BM25, a random vector for every text, one vector for all texts."""
-
-FIXED: tuple[Fixed, ...] = ("BM25", "random", "constant")
 
 FIXED_SEED = 0
 """Seed of baselines that draw nothing: they have one key for all seeds."""

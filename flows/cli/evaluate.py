@@ -4,8 +4,9 @@ import os
 from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from flows.benchmark_settings import BenchmarkSettings, fixed_row
 from flows.cli.execute import dry_run_of, exit_code_of, running
 from flows.cli.settings import checked_as, full_path
 from flows.cli.store import verified_folder
@@ -15,16 +16,18 @@ from sentemb_core.errors import UsageError
 from tasks.checks import check_corpus, check_model
 from tasks.registered_encoders import is_saved_encoder
 
-if TYPE_CHECKING:
-    from flows.benchmark_settings import BenchmarkSettings
-
 
 def benchmark_command(
     given: Mapping[str, Any], corpus: Mapping[str, str], *, dry_run: bool, as_json: bool
 ) -> int:
     prepare()
     config = with_full_paths(benchmark_settings(given, corpus))
-    refuse_baselines(config.models)
+    for model in config.models:
+        if fixed_row(model):
+            raise UsageError(
+                f"{model} is a baseline in every retrieval table, so name only models. To compare "
+                f"it with a model: `compare {model} MODEL`. For a folder of this name: ./{model}."
+            )
     check_models(config.models)
     return dry_run_benchmark(config, as_json) if dry_run else run_benchmark(config, as_json)
 
@@ -43,13 +46,11 @@ def corpus_settings(file: str | None, given: Mapping[str, str]) -> dict[str, str
     return {"source": file, **given} if file else {}
 
 
-def benchmark_settings(given: Mapping[str, Any], corpus: Mapping[str, str]) -> "BenchmarkSettings":
+def benchmark_settings(given: Mapping[str, Any], corpus: Mapping[str, str]) -> BenchmarkSettings:
     """Checked settings; the files of the tasks and of the corpus are there.
 
     Call `prepare` first: it keeps the data set libraries offline.
     """
-    from flows.benchmark_settings import BenchmarkSettings
-
     if empty := [name for name in ("tasks", "beir") if given[name] == []]:
         raise UsageError(f"--{empty[0]} needs at least one name. Add it, or leave the option out.")
     values = {name: value for name, value in given.items() if value is not None}
@@ -61,18 +62,6 @@ def benchmark_settings(given: Mapping[str, Any], corpus: Mapping[str, str]) -> "
     return config
 
 
-def refuse_baselines(models: Iterable[str]) -> None:
-    """Refuse the names of baselines, which are in every table."""
-    from flows.benchmark import fixed_row
-
-    for model in models:
-        if fixed_row(model):
-            raise UsageError(
-                f"{model} is a baseline in every retrieval table, so name only models. To compare "
-                f"it with a model: `compare {model} MODEL`. For a folder of this name: ./{model}."
-            )
-
-
 def check_models(models: Iterable[str]) -> None:
     """Check that all models exist, as `benchmark.encoder_of` finds them."""
     for model in models:
@@ -82,11 +71,8 @@ def check_models(models: Iterable[str]) -> None:
             check_model(model)
 
 
-def with_full_paths(config: "BenchmarkSettings") -> "BenchmarkSettings":
+def with_full_paths(config: BenchmarkSettings) -> BenchmarkSettings:
     """Replace all paths by absolute paths, so that `resume` works in any folder."""
-    from flows.benchmark import fixed_row
-    from flows.benchmark_settings import BenchmarkSettings
-
     corpus = config.corpus
     paths = {
         "models": tuple(model if fixed_row(model) else full_path(model) for model in config.models),
@@ -98,7 +84,7 @@ def with_full_paths(config: "BenchmarkSettings") -> "BenchmarkSettings":
     return checked_as(BenchmarkSettings, dict(config) | paths)
 
 
-def dry_run_benchmark(config: "BenchmarkSettings", as_json: bool) -> int:
+def dry_run_benchmark(config: BenchmarkSettings, as_json: bool) -> int:
     """Show what each stage of a benchmark would do."""
     config.check_files()
     from flows.benchmark import scoreboard
@@ -112,7 +98,7 @@ def dry_run_benchmark(config: "BenchmarkSettings", as_json: bool) -> int:
     return code
 
 
-def run_benchmark(config: "BenchmarkSettings", as_json: bool) -> int:
+def run_benchmark(config: BenchmarkSettings, as_json: bool) -> int:
     config.check_files()
     if config.out:
         make_folder(config.out)
@@ -154,14 +140,14 @@ def make_folder(out: str) -> None:
 def compare_command(given: Mapping[str, Any], corpus: Mapping[str, str], *, as_json: bool) -> int:
     prepare()
     config = with_full_paths(benchmark_settings(given, corpus))
-    from flows.benchmark import comparable, fixed_row
+    from flows.benchmark import comparable
 
     comparable(config)
     check_models(model for model in config.models if not fixed_row(model))
     return run_compare(config, as_json)
 
 
-def run_compare(config: "BenchmarkSettings", as_json: bool) -> int:
+def run_compare(config: BenchmarkSettings, as_json: bool) -> int:
     config.check_files()
     from flows.benchmark import compare
     from tasks.benchmark_rows import comparison_rows
@@ -174,7 +160,7 @@ def run_compare(config: "BenchmarkSettings", as_json: bool) -> int:
     return exit_code_of(score.error for score in board.scores)
 
 
-def dry_run_compare(config: "BenchmarkSettings", as_json: bool) -> int:
+def dry_run_compare(config: BenchmarkSettings, as_json: bool) -> int:
     """Show what each stage of a comparison would do."""
     config.check_files()
     from flows.benchmark import comparison

@@ -12,6 +12,11 @@ from sentemb_core.errors import UsageError
 from sentemb_core.formats import nearest
 from sentemb_core.types import Config
 
+Fixed = Literal["BM25", "random", "constant"]
+"""Baselines without a model: BM25, a random vector for every text, one vector for all texts."""
+
+FIXED: tuple[Fixed, ...] = ("BM25", "random", "constant")
+
 Group = Literal["retrieval", "sts", "transfer", "reviews", "probing"]
 
 GROUPS: tuple[Group, ...] = ("retrieval", "sts", "transfer", "reviews", "probing")
