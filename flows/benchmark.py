@@ -258,6 +258,7 @@ def comparison(config: BenchmarkSettings, run_id: str) -> Scoreboard:
         fixed=[],
         tasks=tasks,
         scores=[*scores, *others],
+        compared=True,
         left_out=tuple(task.name for task, _ in config.places() if task.name not in kept),
     )
 

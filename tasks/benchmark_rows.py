@@ -62,6 +62,7 @@ class Scoreboard(Value):
         models: Name in the table -> the model as it was asked for.
         encoders: Encoders of those models that are no baseline.
         fixed: Baselines that do not depend on a model.
+        compared: Whether the second model is compared with the first, and not all with the best.
         left_out: Tasks that a compared baseline cannot do.
     """
 
@@ -71,6 +72,7 @@ class Scoreboard(Value):
     fixed: list[str]
     tasks: list[Placed]
     scores: list[Score]
+    compared: bool = False
     left_out: tuple[str, ...] = ()
 
     @property
@@ -140,10 +142,11 @@ def average_rows(
     """Yield the average of a group with several tasks, of every system that has them all."""
     names = averaged_tasks(board.tasks, group)
     main = [row for row in main_scores(scores) if row.task in names]
+    units = sum({row.task: row.units or 0 for row in main}.values())
     for system, value in averages(board, main, group).items() if len(names) > 1 else ():
         yield ResultRow(
-            system=system, task=average_name(group, names), metric=main[0].metric, value=value,
-            factors={"part": "averages", "group": group},
+            system=system, task=average_name(group, names), metric="average", value=value,
+            units=units, factors={"part": "averages", "group": group},
         )  # fmt: skip
 
 
@@ -177,21 +180,22 @@ def average_name(group: str, names: Sequence[str]) -> str:
 
 def difference_rows(board: Scoreboard) -> Iterator[ResultRow]:
     """Yield the difference of the best model to each other one, closest first."""
-    lines = grouped((one.task, (one, ref)) for one, ref in board.found("differences"))
-    for differences in lines.values():
-        rows = [difference_row(one, ref) for one, ref in differences]
-        for place, row in enumerate(sorted(rows, key=lambda row: row.low or 0.0)):
-            part = "other differences" if place else "winners"
-            yield row.model_copy(update={"factors": {"part": part}})
-
-
-def difference_row(score: Score, ref: ArtifactRef) -> ResultRow:
-    """Return a paired difference as a row."""
-    found = comparison_of(ref)
-    return ResultRow(
-        system=score.system, baseline=score.baseline, task=score.task, metric=found.measure,
-        value=found.difference, low=found.low, high=found.high, units=found.units, key=ref.digest,
-    )  # fmt: skip
+    rows: list[ResultRow] = []
+    for score, ref in board.found("differences"):
+        found = comparison_of(ref)
+        better = {"first": score.system, "second": score.baseline}
+        rows.append(
+            ResultRow(
+                system=score.system, baseline=score.baseline, task=score.task,
+                metric=found.measure, value=found.difference, low=found.low, high=found.high,
+                units=found.units, key=ref.digest,
+                factors={"verdict": better.get(found.winner, "not decided")},
+            )
+        )  # fmt: skip
+    for line in grouped((row.task, row) for row in rows).values():
+        for place, row in enumerate(sorted(line, key=lambda row: row.low or 0.0)):
+            part = {"part": "other differences" if place else "winners"}
+            yield row.model_copy(update={"factors": part | row.factors})
 
 
 def diagnosis_rows(board: Scoreboard) -> list[ResultRow]:
@@ -289,22 +293,3 @@ def error_rows(board: Scoreboard) -> Iterator[ResultRow]:
             yield ResultRow(
                 system=one.label, task=one.task, metric="", note=one.error, factors=factors
             )
-
-
-def comparison_rows(board: Scoreboard) -> list[ResultRow]:
-    """Return both scores and their difference on every task and average, overlap and errors."""
-    rows: list[ResultRow] = []
-    for score, ref in board.found("differences"):
-        found, row = comparison_of(ref), difference_row(score, ref)
-        names = {"first": score.system, "second": score.baseline}
-        factors = {"part": "comparison"}
-        for system, value in ((score.system, found.first), (score.baseline, found.second)):
-            rows.append(
-                ResultRow(
-                    system=system, task=row.task, metric=row.metric, value=value, units=row.units,
-                    factors=factors,
-                )
-            )  # fmt: skip
-        factors = factors | {"verdict": names.get(found.winner, "not decided")}
-        rows.append(row.model_copy(update={"factors": factors}))
-    return [*rows, *overlap_rows(board), *error_rows(board)]

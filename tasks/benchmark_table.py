@@ -16,7 +16,6 @@ from tasks.benchmark_rows import (
     Scoreboard,
     averaged_tasks,
     board_rows,
-    comparison_rows,
     main_scores,
     not_run,
 )
@@ -101,10 +100,11 @@ def bm25_notes(board: Scoreboard) -> list[str]:
 
 
 def board_notes(board: Scoreboard) -> list[str]:
-    """Return what a reader must know about a benchmark's scores."""
+    """Return what a reader must know about a benchmark's scores, or a comparison's verdict."""
     from sentemb_core.evaluation.bootstrap import FEWEST
 
-    scores = main_scores(board_rows(board))
+    rows = board_rows(board)
+    scores = main_scores(rows)
     notes = [*model_notes(board), *bm25_notes(board), *absences(board)]
     for group in GROUPS:
         run = [one.task.name for one in board.tasks if one.task.group == group and not one.missing]
@@ -117,6 +117,8 @@ def board_notes(board: Scoreboard) -> list[str]:
     units = {row.task: row.units or 0 for row in scores}
     if few := [f"{task} {number}" for task, number in units.items() if number < FEWEST]:
         notes.append(f"Too few units for an interval: {', '.join(few)}.")
+    if board.compared:
+        return notes + comparison_notes(board, rows)
     if lines := {one.task for one, _ in board.found("differences")}:
         notes.append(
             "*: significantly better than every other model (baselines apart), by a paired "
@@ -127,22 +129,20 @@ def board_notes(board: Scoreboard) -> list[str]:
     return notes
 
 
-def comparison_notes(board: Scoreboard) -> list[str]:
-    """Return the verdict over all tasks, and what a reader must know."""
+def comparison_notes(board: Scoreboard, rows: Iterable[ResultRow]) -> list[str]:
+    """Return the tasks that a baseline cannot do, and the verdict over all others."""
     first, second = board.models
     baselines = [label for label in board.models if label not in board.encoders]
-    notes = absences(board)
+    notes: list[str] = []
     if board.left_out:
         has_none = f"a probe needs vectors, {' and '.join(baselines)} has none."
         notes.append(f"{', '.join(board.left_out)}: {has_none}")
     if not baselines and board.encoders[first] == board.encoders[second]:
-        notes.append(f"{first} and {second} are one encoder.")
-    elif verdict := conclusion(board, comparison_rows(board)):
-        notes.append(verdict)
-    return [*notes, *model_notes(board), *bm25_notes(board)]
+        return [*notes, f"{first} and {second} are one encoder."]
+    return [*notes, *conclusion(board, rows)]
 
 
-def conclusion(board: Scoreboard, rows: Iterable[ResultRow]) -> str:
+def conclusion(board: Scoreboard, rows: Iterable[ResultRow]) -> list[str]:
     """Return how many differences are significant, and how many would be by chance.
 
     It counts the tasks that averages cover: a part of a task is not counted beside the whole.
@@ -151,7 +151,7 @@ def conclusion(board: Scoreboard, rows: Iterable[ResultRow]) -> str:
     tasks = {one.task.name for one in board.tasks}
     differences = [row for row in rows if row.baseline and row.task in tasks]
     if not differences:
-        return ""
+        return []
     counting = {name for group in GROUPS for name in averaged_tasks(board.tasks, group)}
     verdicts = [row.factors["verdict"] for row in differences if row.task in counting]
     text = (
@@ -159,9 +159,9 @@ def conclusion(board: Scoreboard, rows: Iterable[ResultRow]) -> str:
         f"{counted(len(verdicts), 'task')}, {second} on {verdicts.count(second)}; not decided: "
         f"{verdicts.count('not decided')}."
     )
-    if len(verdicts) < MANY_TASKS:
-        return text
-    return f"{text} By chance, {len(verdicts) / 20:.1f} of so many would be significant."
+    if len(verdicts) >= MANY_TASKS:
+        text += f" By chance, {len(verdicts) / 20:.1f} of so many would be significant."
+    return [text]
 
 
 # --- tables ---
@@ -185,11 +185,10 @@ def board_tables(board: Scoreboard, *, intervals: bool = False) -> list[ResultTa
     samples = grouped((row.task, row) for row in parts.get("diagnostics", []))
     tables = [
         *(group_table(board, rows, group, intervals=intervals) for group in GROUPS),
-        further_table(rows),
         ResultTable(
             id="winners",
             title="Best models",
-            rows=tuple(parts.get("winners", ())),
+            rows=() if board.compared else tuple(parts.get("winners", ())),
             pivot=percent("task", "metric", "system", "baseline"),
             question="The best model minus the closest other one, times 100, with the 95 % "
             "interval of a paired bootstrap",
@@ -203,34 +202,39 @@ def board_tables(board: Scoreboard, *, intervals: bool = False) -> list[ResultTa
             question="Main measures, times 100, with 95 % intervals, on the half of the queries "
             "that did not choose alpha",
         ),
-        overlap_table(rows),
+        ResultTable(
+            id="overlap",
+            title="Overlap with the training corpus",
+            rows=tuple(parts.get("overlap", ())),
+            pivot=percent("task", "units", columns=("metric",), places=2, corner="texts"),
+            question="Share of a set's different texts, and of their runs of 8 words, in %",
+        ),
     ]
     return [table for table in tables if table.rows]
-
-
-def overlap_table(rows: Iterable[ResultRow]) -> ResultTable:
-    """Return how much evaluation text the training corpus has."""
-    return ResultTable(
-        id="overlap",
-        title="Overlap with the training corpus",
-        rows=tuple(row for row in rows if row.factors["part"] == "overlap"),
-        pivot=percent("task", "units", columns=("metric",), places=2, corner="texts"),
-        question="Share of a set's different texts, and of their runs of 8 words, in %",
-    )
 
 
 def group_table(
     board: Scoreboard, rows: Iterable[ResultRow], group: Group, *, intervals: bool
 ) -> ResultTable:
-    """Return tasks as lines and systems as columns; a star marks a significant winner."""
-    best = board.significant_winners()
+    """Return tasks as lines and systems as columns.
+
+    A star marks a significant winner. Two compared models have their difference beside them.
+    """
+    own = [
+        row
+        for row in rows
+        if row.factors.get("group") == group and row.factors["part"] in ("scores", "averages")
+    ]
+    if board.compared:
+        lines = {row.task for row in own}
+        own += [row for row in rows if row.factors["part"] == "winners" and row.task in lines]
+    best = {} if board.compared else board.significant_winners()
     return ResultTable(
         id=group,
         title=TITLES[group],
         rows=tuple(
             row.model_copy(update={"note": "*"}) if best.get(row.task) == row.system else row
-            for row in rows
-            if row.factors.get("group") == group and row.factors["part"] in ("scores", "averages")
+            for row in own
         ),
         pivot=percent(
             *("task", "metric", "units"),
@@ -239,25 +243,6 @@ def group_table(
         ),
         question="Main measures, times 100" + (", with their 95 % intervals" if intervals else ""),
     )
-
-
-def further_table(rows: Sequence[ResultRow]) -> ResultTable:
-    """Return SentEval's means over subsets where a task has them, and P@10 of product sets."""
-    main = {(row.system, row.task): row for row in main_scores(rows)}
-    further = [row for row in rows if row.factors["part"] == "further measures"]
-    varied = {
-        row.task
-        for row in further
-        if row.metric == "mean" and row.value != main[row.system, row.task].value
-    }
-    shown = tuple(
-        row
-        for row in further
-        if (row.metric in ("mean", "wmean") and row.task in varied)
-        or (row.metric == "P@10" and main[row.system, row.task].metric == "R_cap@10")
-    )
-    pivot = percent("task", "metric", columns=("system",))
-    return ResultTable(id="further", title="Further measures", rows=shown, pivot=pivot)
 
 
 def diagnosis_table(sample: str, rows: Sequence[ResultRow]) -> ResultTable:
@@ -274,53 +259,30 @@ def diagnosis_table(sample: str, rows: Sequence[ResultRow]) -> ResultTable:
     )
 
 
-def comparison_tables(board: Scoreboard) -> list[ResultTable]:
-    """Return the differences, and the overlap with a training corpus."""
-    rows = comparison_rows(board)
-    first, second = board.models
-    tables = [
-        ResultTable(
-            id="comparison",
-            title="",
-            rows=tuple(row for row in rows if row.factors["part"] == "comparison"),
-            pivot=percent("task", "metric", "units", columns=("system",)),
-            question=f"{first} minus {second}, times 100, with the 95 % interval of the difference",
-        ),
-        overlap_table(rows),
-    ]
-    return [table for table in tables if table.rows]
-
-
 # --- terminal and files ---
 
 
-def shown_tables(tables: Iterable[ResultTable], notes: Iterable[str]) -> "list[Table | str]":
-    """Return tables for the terminal, each after its question and notes, then the last notes."""
-    shown: list[Table | str] = []
-    for table in tables:
-        text = " ".join([f"{table.question}.", *table.notes]) if table.question else ""
-        shown += [*filter(None, [text]), terminal(table)]
-    return [*shown, *notes]
-
-
 def board_terminal(board: Scoreboard) -> "list[Table | str]":
-    """Return what `benchmark` shows."""
-    return shown_tables(board_tables(board), board_notes(board))
+    """Return every table for the terminal, each after its question and notes, then the notes."""
+    shown: list[Table | str] = []
+    for table in board_tables(board):
+        shown += [" ".join([f"{table.question}.", *table.notes]), terminal(table)]
+    return [*shown, *board_notes(board)]
 
 
-def comparison_terminal(board: Scoreboard) -> "list[Table | str]":
-    """Return what `compare` shows."""
-    return shown_tables(comparison_tables(board), comparison_notes(board))
-
-
-def board_json(board: Scoreboard, rows: Iterable[ResultRow], notes: Sequence[str]) -> Json:
+def board_json(board: Scoreboard) -> Json:
     """Return every row as shares and correlations, the models, and the notes."""
     lengths = max_lengths(board)
     models: Json = {label: {"model": model} for label, model in board.models.items()}
     for label, encoder in board.encoders.items():
         models[label] |= {"encoder": encoder.digest, "max_length": lengths[label]}
-    left_out = {"left_out": list(board.left_out)} if board.left_out else {}
-    return {"run": board.run, "models": models, "rows": json_rows(rows), "notes": notes} | left_out
+    return {
+        "run": board.run,
+        "models": models,
+        "rows": json_rows(board_rows(board)),
+        "notes": board_notes(board),
+        "left_out": list(board.left_out),
+    }
 
 
 def write_board(board: Scoreboard, folder: Path) -> list[Path]:
@@ -336,8 +298,7 @@ def write_board(board: Scoreboard, folder: Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     rows = board_rows(board)
     (folder / "table.csv").write_text(csv_text(rows), encoding="utf-8")
-    made = board_json(board, rows, board_notes(board))
-    text = json.dumps(made, indent=1, ensure_ascii=False) + "\n"
+    text = json.dumps(board_json(board), indent=1, ensure_ascii=False) + "\n"
     (folder / "table.json").write_text(text, encoding="utf-8")
     drawings: dict[str, Drawing] = {}
     if points := points_of(rows, board.fixed):

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flows.benchmark_settings import BenchmarkSettings, fixed_row
 from flows.cli.execute import dry_run_of, exit_code_of, running
@@ -15,6 +15,9 @@ from sentemb_core.console import print_result, show
 from sentemb_core.errors import UsageError
 from tasks.checks import check_corpus, check_model
 from tasks.registered_encoders import is_saved_encoder
+
+if TYPE_CHECKING:
+    from tasks.benchmark_rows import Scoreboard
 
 
 def benchmark_command(
@@ -103,14 +106,17 @@ def run_benchmark(config: BenchmarkSettings, as_json: bool) -> int:
     if config.out:
         make_folder(config.out)
     from flows.benchmark import benchmark, folder_of
-    from tasks.benchmark_rows import board_rows
-    from tasks.benchmark_table import board_json, board_notes, board_terminal
 
     with running():
         board = benchmark(config)
-    place = f"Table and figure: {folder_of(config, board.run)}"
-    result = board_json(board, board_rows(board), board_notes(board))
-    print_result(result, *board_terminal(board), place, as_json=as_json)
+    return show_board(board, as_json, f"Table and figure: {folder_of(config, board.run)}")
+
+
+def show_board(board: "Scoreboard", as_json: bool, *texts: str) -> int:
+    """Print the board, then the texts; return 3 if a part of it failed."""
+    from tasks.benchmark_table import board_json, board_terminal
+
+    print_result(board_json(board), *board_terminal(board), *texts, as_json=as_json)
     return exit_code_of(score.error for score in board.scores)
 
 
@@ -150,14 +156,9 @@ def compare_command(given: Mapping[str, Any], corpus: Mapping[str, str], *, as_j
 def run_compare(config: BenchmarkSettings, as_json: bool) -> int:
     config.check_files()
     from flows.benchmark import compare
-    from tasks.benchmark_rows import comparison_rows
-    from tasks.benchmark_table import board_json, comparison_notes, comparison_terminal
 
     with running():
-        board = compare(config)
-    result = board_json(board, comparison_rows(board), comparison_notes(board))
-    print_result(result, *comparison_terminal(board), as_json=as_json)
-    return exit_code_of(score.error for score in board.scores)
+        return show_board(compare(config), as_json)
 
 
 def dry_run_compare(config: BenchmarkSettings, as_json: bool) -> int:

@@ -56,7 +56,6 @@ from tasks.benchmark_rows import (
     agreement_rows,
     averages,
     board_rows,
-    comparison_rows,
     diagnosis_rows,
     main_scores,
     score_rows,
@@ -69,9 +68,6 @@ from tasks.benchmark_table import (
     board_notes,
     board_tables,
     board_terminal,
-    comparison_notes,
-    comparison_tables,
-    comparison_terminal,
     model_notes,
     points_of,
     write_board,
@@ -165,10 +161,6 @@ def errors_of(board: Scoreboard) -> dict[tuple[str, str], str]:
     return {(one.task, one.label): one.error[:4] for one in board.scores if one.error}
 
 
-def compared_json(board: Scoreboard) -> Json:
-    return board_json(board, comparison_rows(board), comparison_notes(board))
-
-
 def text(capsys, *results: object) -> str:
     console.show(*results)
     return " ".join(capsys.readouterr().out.split())
@@ -213,13 +205,13 @@ def test_tables_with_bm25_have_its_settings(files: Path, board: Scoreboard, tmp_
     reads: set[str] = set()
     for tasks in (["cranfield"], ["sts12"], ["cranfield", "sts12"]):
         found = compared(asked(files, models=["BM25", "random"], tasks=[*tasks, "sts13"]))
-        (note,) = (one for one in comparison_notes(found) if noted([one], *BM25_SETTINGS))
+        (note,) = (one for one in board_notes(found) if noted([one], *BM25_SETTINGS))
         fields = [name for name, field in FIELDS.items() if field in note]
         assert fields == (["retrieval"] * ("cranfield" in tasks) + ["sts"] * ("sts12" in tasks))
         reads.add(note)
     assert len(reads) == 3
     found = compared(asked(files, "one", "two", tasks=["cranfield"]))
-    assert noted(comparison_notes(found), "BM25") == 0
+    assert noted(board_notes(found), "BM25") == 0
 
 
 def test_an_average_over_some_tasks_of_its_group_names_them(files: Path, tmp_path: Path):
@@ -254,23 +246,19 @@ def test_scores_of_several_measures_have_no_average(files: Path, tmp_path: Path)
     assert not any(row.factors["part"] == "averages" for row in board_rows(board))
     assert set(differences(compared(config))) == {"STS-B-retrieval", "Abt-Buy"}, "no average"
     assert {row.task: row.units for row in main(board)} == {"STS-B-retrieval": 2, "Abt-Buy": 2}
-    lines = table(board, "further").lines()
-    assert [line[:2] for line in lines] == [["Abt-Buy", "P@10"]]
-    assert lines[0][2:] == further_values(board, "Abt-Buy", "P@10")
+    assert {system for metric, system in further_values(board, "Abt-Buy") if metric == "P@10"} == {
+        *(*FIXED, "one", "two")
+    }
     notes = board_notes(board)
     assert noted(notes, "retrieval", "R@5, R_cap@10") == 1
     assert noted(notes, "Abt-Buy 2, STS-B-retrieval 2") == 1, "fewer than 6 units"
     assert noted(notes, "--corpus") == 1, "the overlap is not measured"
 
 
-def further_values(board: Scoreboard, task: str, metric: str) -> list[str]:
-    """The values of a further measure as the table has them, in the order of the systems."""
-    values = {
-        row.system: row.value
-        for row in score_rows(board)
-        if (row.task, row.metric) == (task, metric)
-    }
-    return [f"{100 * (values[system] or 0.0):.1f}" for system in board.systems if system in values]
+def further_values(board: Scoreboard, task: str) -> dict[tuple[str, str], float]:
+    """Measure and system -> value, without the main measure."""
+    rows = [row for row in board_rows(board) if row.factors["part"] == "further measures"]
+    return {(row.metric, row.system): row.value or 0.0 for row in rows if row.task == task}
 
 
 def test_second_run_runs_no_body(files: Path, board: Scoreboard):
@@ -393,14 +381,14 @@ def test_tokens_read_of_a_text_are_listed(files: Path, tmp_path: Path):
     found = board_of(asked(files, models=models, tasks=["sts12", "cranfield"]))
     assert noted(board_notes(found), "one 12, short 7") == 1
     assert "one 12, short 7" in (write_files(found, tmp_path / "out") / "page.html").read_text()
-    stored = board_json(found, [], [])["models"]
+    stored = board_json(found)["models"]
     lengths = {name: one["max_length"] for name, one in stored.items()}
     assert lengths == {"one": 12, "short": 7}
     pair = compared(asked(files, models=["BM25", models[1]], tasks=["cranfield"]))
-    (baseline, short) = compared_json(pair)["models"].items()
+    (baseline, short) = board_json(pair)["models"].items()
     assert baseline == ("BM25", {"model": "BM25"})
     assert (short[0], short[1]["max_length"]) == ("short", 7)
-    assert noted(comparison_notes(pair), "short 7") == 1
+    assert noted(board_notes(pair), "short 7") == 1
 
 
 def test_terminal_has_scores_absences_diagnostics_and_agreement(
@@ -415,18 +403,20 @@ def test_terminal_has_scores_absences_diagnostics_and_agreement(
     assert not any(row.system.startswith("rho") for row in board_rows(two)), "too few models"
 
 
-def test_means_over_subsets_are_shown_where_a_task_has_them(files: Path, tmp_path: Path):
+def test_means_over_subsets_differ_where_a_task_has_them(files: Path, tmp_path: Path):
     for name in ("sts_sts12", "stsb_dev"):
         shutil.copy(files / "data" / f"{name}.parquet", tmp_path)
     whole = pq.read_table(tmp_path / "sts_sts12.parquet")
     subsets = pa.array(["news", "forum", "forum"] * 8)
     pq.write_table(whole.append_column("subset", subsets), tmp_path / "sts_sts12.parquet")
     board = board_of(asked(files, "one", "two", tasks=["sts12", "sts-b-dev"], data=str(tmp_path)))
-    lines = table(board, "further").lines()
-    assert [line[:2] for line in lines] == [["STS12", "mean"], ["STS12", "wmean"]]
-    for _, metric, *values in lines:
-        assert values == further_values(board, "STS12", metric)
-        assert set(values) & set(further_values(board, "STS12", "spearman")) != set(values)
+    for task, varies in (("STS12", True), ("STS-B-dev", False)):
+        for metric in ("mean", "wmean"):
+            differs = {
+                further_values(board, task)[metric, system] != values_of(board)[task, system]
+                for system in board.systems
+            }
+            assert (True in differs) == varies
 
 
 def agreements(
@@ -509,14 +499,14 @@ def test_comparison_has_the_overlap_of_its_tasks(files: Path, tmp_path: Path, ca
     corpus = corpus_of_sts12(files, tmp_path)
     pair = asked(files, "one", "two", tasks=["sts12"], corpus=corpus)
     found = compared(pair)
-    overlap = overlap_in(comparison_rows(found))
+    overlap = overlap_in(board_rows(found))
     assert overlap["STS12", "whole texts"] == pytest.approx(0.5, abs=0.03)
-    (overlaps,) = (one for one in comparison_tables(found) if one.id == "overlap")
-    shown = text(capsys, *comparison_terminal(found))
+    (overlaps,) = (one for one in board_tables(found) if one.id == "overlap")
+    shown = text(capsys, *board_terminal(found))
     assert all(cell in shown for line in overlaps.lines() for cell in line)
     without = compared(asked(files, "one", "two", tasks=["sts12"]))
-    assert overlap_in(comparison_rows(without)) == {}
-    assert "overlap" not in {one.id for one in comparison_tables(without)}
+    assert overlap_in(board_rows(without)) == {}
+    assert "overlap" not in {one.id for one in board_tables(without)}
 
 
 def exit_code(board: Scoreboard) -> int:
@@ -648,15 +638,15 @@ def test_name_is_shown_as_it_is(files: Path, tmp_path: Path, capsys):
         capsys, *board_terminal(board_of(asked(files, models=models, tasks=["sts12"])))
     )
     found = compared(asked(files, models=models, tasks=["sts12"]))
-    assert "[bold]x" in text(capsys, *comparison_terminal(found))
+    assert "[bold]x" in text(capsys, *board_terminal(found))
 
 
 def test_encoder_equals_itself(files: Path, tmp_path: Path):
     same = shutil.copytree(files / "one", tmp_path / "copy")
     pair = compared(asked(files, models=[str(files / "one"), str(same)]))
     assert len({encoder.digest for encoder in pair.encoders.values()}) == 1
-    assert noted(comparison_notes(pair), "one and copy") == 1
-    assert not any(re.search(r"\d of \d", note) for note in comparison_notes(pair)), "no verdict"
+    assert noted(board_notes(pair), "one and copy") == 1
+    assert not any(re.search(r"\d of \d", note) for note in board_notes(pair)), "no verdict"
     found = [one["copy"] for one in differences(pair).values()]
     assert [one.task for one in found] == ["Cranfield", "STS12", "STS-B-dev", "tree_depth"]
     assert {(one.difference, one.winner) for one in found} == {(0.0, "undecided")}
@@ -685,23 +675,26 @@ def test_comparison_has_a_record_and_a_plan(files: Path, capsys):
 
 def test_baseline_is_compared_where_no_vectors_are_needed(files: Path):
     found = compared(asked(files, models=["bm25", "Constant"], beir=[str(files / "beir")]))
-    rows = [row for row in comparison_rows(found) if row.baseline]
+    rows = [row for row in board_rows(found) if row.baseline]
     assert [row.task for row in rows] == [
         *("Cranfield", "STS12", "STS-B-dev", "beir", "retrieval, average of 2")
     ]
     assert (rows[0].system, rows[0].baseline) == ("bm25", "Constant")
     assert rows[0].factors["verdict"] == "bm25"
-    assert compared_json(found)["left_out"] == ["tree_depth"]
-    notes = comparison_notes(found)
+    assert board_json(found)["left_out"] == ["tree_depth"]
+    retrieval = table(found, "retrieval")
+    assert retrieval.head()[3:] == ["bm25", "Constant", "bm25 less Constant (95 %)"]
+    assert [line[0] for line in retrieval.lines() if all(line)] == [
+        *("Cranfield", "beir", "retrieval, average of 2")
+    ]
+    notes = board_notes(found)
     assert noted(notes, "tree_depth", "bm25 and Constant") == 1
     won = [row.factors["verdict"] for row in rows if row.task in ("Cranfield", "STS12", "beir")]
     counts = (won.count("bm25"), won.count("Constant"))
     assert noted(notes, f"bm25 is significantly better on {counts[0]} of 3") == 1
     assert noted(notes, f"Constant on {counts[1]}") == 1
     assert noted(notes, *BM25_SETTINGS) == 1
-    assert [row.task for row in comparison_rows(found) if row.factors["part"] == "errors"] == [
-        "STS13"
-    ]
+    assert [row.task for row in board_rows(found) if row.factors["part"] == "errors"] == ["STS13"]
 
 
 def test_record_resumes_from_any_folder(files: Path, tmp_path: Path, monkeypatch):
@@ -856,7 +849,7 @@ def test_error_of_every_system_is_shown_once(files: Path, tmp_path: Path, capsys
     assert "tickets, BM25, random, constant, one, two: E501" in shown
     assert len(errors_of(board)) == 5
     found = compared(asked(files, "one", "two", tasks=["tickets"], beir=beir))
-    shown = text(capsys, *comparison_terminal(found))
+    shown = text(capsys, *board_terminal(found))
     assert shown.count("E501") == shown.count("tickets, one, two: E501") == 1
     assert "better" not in shown, "there is no verdict"
     assert differences(found) == {}

@@ -1,10 +1,57 @@
-"""What the stages of a benchmark hand on."""
+"""Notes of a benchmark, and the overlap with several training corpora."""
+
+from types import SimpleNamespace
 
 import pytest
 
 from sentemb_core.evaluation.contamination import Overlap
+from sentemb_core.evaluation.label_free import DOCUMENTS
 from tasks.artifact_files import save_json
 from tasks.benchmark import largest_overlaps
+from tasks.benchmark_table import HALVES, conclusion
+from tasks.results import ResultRow
+
+
+def task(name: str, *, averaged: bool, group: str = "sts"):
+    return SimpleNamespace(
+        task=SimpleNamespace(name=name, averaged=averaged, group=group), missing=[]
+    )
+
+
+SICK = [
+    task("STS12", averaged=True),
+    task("SICK-R", averaged=True),
+    task("SICK-R-all", averaged=False),
+]
+DEV = [task("STS-B-dev", averaged=False), task("tree_depth", averaged=True, group="probing")]
+
+
+@pytest.mark.parametrize(
+    ("tasks", "winners", "numbers"),
+    [
+        (SICK, {"STS12": "undecided", "SICK-R": "second", "SICK-R-all": "second"}, (0, 2, 1, 1)),
+        (DEV, {"STS-B-dev": "first"}, (1, 1, 0, 0)),
+    ],
+    ids=["a set inside another counts once", "a set that counts in no average"],
+)
+def test_conclusion_counts_the_averaged_tasks(tasks, winners, numbers: tuple[int, ...]):
+    verdicts = {"first": "a", "second": "b", "undecided": "not decided"}
+    rows = [
+        ResultRow(
+            system="a", baseline="b", metric="m", task=name, factors={"verdict": verdicts[winner]}
+        )
+        for name, winner in winners.items()
+    ]
+    board = SimpleNamespace(models={"a": "", "b": ""}, tasks=tasks)
+    (text,) = conclusion(board, rows)
+    words = text.replace(";", "").replace(".", "").split()
+    assert tuple(int(word) for word in words if word.isdigit()) == numbers
+
+
+def test_held_out_halves_need_as_many_candidates_as_there_are_documents():
+    """A run of fewer candidates trains on some of these documents."""
+    assert f"{DOCUMENTS:,}" in HALVES["yes"]
+    assert "validation.candidates" in HALVES["yes"]
 
 
 @pytest.mark.usefixtures("home")
