@@ -69,3 +69,15 @@ class ArtifactRef(Value):
 
     def __str__(self) -> str:
         return f"{self.kind}:{self.digest[:12]}"
+
+
+class StageTiming(Value):
+    """One stage of a run; for a `hit`, the store had its result.
+
+    `seconds` is the time of its computation, in this run or, for a hit, in an earlier one.
+    """
+
+    stage: str
+    round: str = ""
+    seconds: float = Field(ge=0)
+    hit: bool

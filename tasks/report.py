@@ -17,13 +17,12 @@ from sentemb_core.errors import CorruptArtifactError
 from sentemb_core.formats import counted, with_interval
 from sentemb_core.options import CorpusOptions
 from sentemb_core.redaction import redacted
-from sentemb_core.report.data import Fact, RunReport, StageTiming
 from sentemb_core.store.disk import replacing_in
 from sentemb_core.store.objects import Store, canonical
 from sentemb_core.store.runs import Run, last_runs
 from sentemb_core.store.stages import flat
 from sentemb_core.store.status import differences
-from sentemb_core.types import ArtifactRef, Json, Value
+from sentemb_core.types import ArtifactRef, Json, StageTiming, Value
 from tasks.artifact_files import artifact_path, new_artifact
 from tasks.evaluations import evaluation_of
 from tasks.gate import GateOutcome
@@ -34,7 +33,8 @@ from tasks.validate import recall_at_5
 if TYPE_CHECKING:
     import numpy as np
 
-    from sentemb_core.report.folders import RoundFolders
+    from sentemb_core.report.collect import RoundFolders
+    from sentemb_core.report.data import RunReport
 
 log = logging.getLogger("sentemb_core.run")
 
@@ -220,10 +220,10 @@ def report_folder(run: str) -> Path:
     return Store.default().root / "reports" / run
 
 
-def full_report(outcome: Outcome, config: RunConfig, *notes: str) -> RunReport:
+def full_report(outcome: Outcome, config: RunConfig, *notes: str) -> "RunReport":
     """Return words and facts of the run, with every panel that its artifacts fill."""
-    from sentemb_core.report.collect import report_of
-    from sentemb_core.report.folders import RunFolders
+    from sentemb_core.report.collect import RunFolders, report_of
+    from sentemb_core.report.data import RunReport
 
     training, settings = outcome.training, config.model_dump(mode="json")
     texts = training.texts
@@ -322,7 +322,7 @@ def search_command(model: str, corpus: CorpusConfig) -> str:
 
 def folders_of(row: EncoderResult, cost: float) -> "RoundFolders":
     """Return the folders of a row's artifacts."""
-    from sentemb_core.report.folders import RoundFolders
+    from sentemb_core.report.collect import RoundFolders
 
     assert row.kind != "annotator", "a foreign annotator is no row of the run"
     annotation = row.annotation
@@ -340,7 +340,7 @@ def folders_of(row: EncoderResult, cost: float) -> "RoundFolders":
     )
 
 
-def facts_of(outcome: Outcome, config: RunConfig) -> list[Fact]:
+def facts_of(outcome: Outcome, config: RunConfig) -> dict[str, str]:
     """Return the digests, seed, commit and versions that a repetition needs."""
     texts = outcome.training.texts
     facts = {
@@ -357,7 +357,7 @@ def facts_of(outcome: Outcome, config: RunConfig) -> list[Fact]:
     }
     if outcome.gate:
         facts["registered as"] = f"{outcome.gate.uri} ({outcome.gate.alias})"
-    return [Fact(label=label, value=value) for label, value in facts.items()]
+    return facts
 
 
 def commit() -> str:

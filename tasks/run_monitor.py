@@ -10,10 +10,9 @@ from uuid import uuid4
 
 from sentemb_core.config.run import RunConfig
 from sentemb_core.redaction import WithoutSecrets
-from sentemb_core.report.data import StageTiming
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import RunLog, recording
-from sentemb_core.types import Json
+from sentemb_core.types import Json, StageTiming
 from tasks.checks import check_run
 from tasks.prefect_pages import rounds_table
 from tasks.run_result import EncoderResult

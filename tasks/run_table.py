@@ -4,8 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from sentemb_core.formats import counted
-from sentemb_core.report.data import StageTiming
-from sentemb_core.types import ArtifactRef
+from sentemb_core.types import ArtifactRef, StageTiming
 from tasks.artifact_files import artifact_path
 from tasks.results import Pivot, ResultRow, ResultTable
 from tasks.validate import bm25_scores, random_scores, scores_of

@@ -1,49 +1,46 @@
 """Collect what a run's report shows from the folders that its stages wrote."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from heapq import nsmallest
 from operator import itemgetter
 from pathlib import Path
+from textwrap import shorten
 
 import numpy as np
 import pyarrow.parquet as pq
-from jaxtyping import Float32
+from jaxtyping import Float32, Int64
 
+from sentemb_core.annotation.clusters import Clusters
+from sentemb_core.annotation.embeddings import Embeddings
 from sentemb_core.annotation.pairs import read_report
+from sentemb_core.annotation.pruning import clusters, pruned_edges
+from sentemb_core.config.run import AnnotationConfig
 from sentemb_core.corpus.label_files import REJECTED, LabelCounts
+from sentemb_core.corpus.table import document_batches
 from sentemb_core.corpus.tokenise import TokenReport
-from sentemb_core.corpus.tokens import TokenCorpus
-from sentemb_core.corpus.validation_pool import COUNTED, SIDES, ValidationPool
+from sentemb_core.corpus.tokens import AT_ONCE, TokenCorpus
+from sentemb_core.corpus.validation_pool import COUNTED, SIDES, Split, ValidationPool
+from sentemb_core.encoder.checkpoint import load_encoder
 from sentemb_core.evaluation.bootstrap import confidence_interval
 from sentemb_core.evaluation.diagnostics import directions
-from sentemb_core.evaluation.round_diagnostics import Pair, annotation_numbers
-from sentemb_core.evaluation.validation_scores import (
-    DirectionScores,
-    RetrievalScores,
-    read_ranks,
-    read_scores,
-)
+from sentemb_core.evaluation.round_diagnostics import annotation_numbers, read_diagnostics
+from sentemb_core.evaluation.validation_scores import read_ranks, read_scores
+from sentemb_core.evaluation.vectors import encoder_scorers
 from sentemb_core.report.data import (
     CUTOFF,
-    CUTOFFS,
-    ClusterSizes,
+    READABLE,
     Curve,
-    Directions,
-    FixedRow,
-    Move,
-    PairPoints,
-    Place,
+    DocumentClusters,
+    Kind,
+    LostQuery,
     Projection,
     QuarantineRow,
     Refusals,
     RoundRow,
     RunReport,
-    SentencePair,
-    Similarities,
 )
-from sentemb_core.report.examples import document_before_and_after, lost_queries
-from sentemb_core.report.folders import RoundFolders, RunFolders
 from sentemb_core.training.state import read_steps
 from sentemb_core.types import Positives
 
@@ -53,16 +50,59 @@ PROJECTED = (8, 300)
 QUARANTINED = 20
 """Most refused rows that are shown."""
 
+LOOKED_AT = 100
+"""Documents among which the most changed document is selected."""
+
+LOST_QUERIES = 10
+JUDGED: Split = "validation"
+"""The split of lost queries: reading queries of the test split would lead to tuning on it."""
+
+BEGINNING = 200
+"""Characters that are shown of a document."""
+
 SEED = 42
+
+Sentences = Int64[np.ndarray, " sentences"]
+View = Callable[[Sentences], list[int]]
+"""Sentences of a document -> their cluster labels under one encoder."""
+
+
+@dataclass(frozen=True)
+class RoundFolders:
+    """The folders of one encoder of the run."""
+
+    label: str
+    kind: Kind
+    encoder: Path
+    scores: Path
+    embeddings: Path | None = None
+    log: Path | None = None
+    clusters: Path | None = None
+    pairs: Path | None = None
+    diagnostics: Path | None = None
+    seconds: float | None = None
+
+    def vectors(self) -> Embeddings | None:
+        return Embeddings(self.embeddings) if self.embeddings else None
+
+
+@dataclass(frozen=True)
+class RunFolders:
+    """The folders of a run; `rounds[best]` is the encoder that it returned."""
+
+    documents: Path
+    benchmark: Path
+    sentences: Path
+    rounds: Sequence[RoundFolders]
+    fixed: Mapping[str, Path]
+    best: int
+    annotation: AnnotationConfig
 
 
 def report_of(run: RunFolders, texts: RunReport) -> RunReport:
     """Return `texts` (title, verdict, facts, timings, ...) with the data of every panel."""
     benchmark = ValidationPool.open(run.benchmark)
     corpus = TokenCorpus.open(run.sentences)
-    trained = [folders for folders in run.rounds if folders.log]
-    annotated = [folders for folders in run.rounds if folders.diagnostics]
-    last = annotated[-1].read_diagnostics() if annotated else None
     query, candidate = SIDES[benchmark.kind]
     panels: dict[str, object] = {
         "query": query,
@@ -74,16 +114,12 @@ def report_of(run: RunFolders, texts: RunReport) -> RunReport:
             round_row(folders, run.annotation.positives, best=number == run.best)
             for number, folders in enumerate(run.rounds)
         ],
-        "fixed": [fixed_row(label, path) for label, path in run.fixed.items()],
+        "fixed": [
+            RoundRow(label=label, kind="fixed", scores=read_scores(path))
+            for label, path in run.fixed.items()
+        ],
         "document": document_before_and_after(run, corpus),
-        "cluster_sizes": [sizes for folders in annotated if (sizes := cluster_sizes(folders))],
-        "similarities": similarities(annotated),
-        "moves": [move for folders in annotated if (move := moved(folders))],
-        "overlaps": [points for folders in annotated if (points := overlap(folders))],
         "projections": projections(corpus, run.rounds),
-        "curves": [curve(folders) for folders in trained],
-        "best_pairs": [shown(pair) for pair in last.best] if last else [],
-        "worst_pairs": [shown(pair) for pair in last.worst] if last else [],
         "lost_queries": lost_queries(run, corpus, benchmark),
         **corpus_counts(run.documents, run.sentences),
     }
@@ -91,97 +127,42 @@ def report_of(run: RunFolders, texts: RunReport) -> RunReport:
 
 
 def round_row(folders: RoundFolders, positives: Positives, *, best: bool) -> RoundRow:
-    """Scores with their interval, and the numbers of the annotation behind the row."""
-    scores = read_scores(folders.scores)
+    """Return the scores with their interval, and what the row's training and annotation left."""
     hits = (read_ranks(folders.scores, "validation") <= CUTOFF).astype(np.float64)
     band = confidence_interval(hits, SEED)
     row = RoundRow(
         label=folders.label,
         kind=folders.kind,
         best=best,
-        validation=both_ways(scores.get("validation")),
-        test=both_ways(scores.get("test")),
+        scores=read_scores(folders.scores),
         low=band.low,
         high=band.high,
         seconds=folders.seconds,
+        curve=curve(folders.log) if folders.log else None,
     )
-    diagnostics = folders.read_diagnostics()
-    if not (diagnostics and folders.pairs):
+    if not (folders.diagnostics and folders.pairs):
         return row
-    numbers = annotation_numbers(folders.pairs, diagnostics)
-    shown = {name: value for name, value in numbers.items() if name in RoundRow.model_fields}
-    return row.model_copy(update={"positives": positives} | shown)
-
-
-def fixed_row(label: str, scores: Path) -> FixedRow:
-    read = read_scores(scores)
-    return FixedRow(
-        label=label,
-        validation=both_ways(read.get("validation")),
-        test=both_ways(read.get("test")),
+    diagnostics = read_diagnostics(folders.diagnostics)
+    sizes: Mapping[str, int] = read_report(folders.pairs)["cluster_sizes"]
+    return row.model_copy(
+        update={
+            "positives": positives,
+            "numbers": annotation_numbers(folders.pairs, diagnostics),
+            "cluster_sizes": {int(size): number for size, number in sizes.items()},
+            "diagnostics": diagnostics,
+        }
     )
 
 
-def both_ways(scores: RetrievalScores | None) -> Directions:
-    if scores is None:
-        return Directions()
-    return Directions(
-        forward=recalls(scores.document_to_counterpart),
-        backward=recalls(scores.counterpart_to_document),
+def curve(log: Path) -> Curve:
+    steps = read_steps(log)
+    return Curve(
+        step=steps["step"],
+        loss=steps["loss"],
+        learning_rate=steps["learning_rate"],
+        gradient_norm=steps["gradient_norm"],
+        pairs=json.loads((log / "report.json").read_text("utf-8"))["pairs"],
     )
-
-
-def recalls(scores: DirectionScores) -> dict[int, float | None]:
-    values = scores.model_dump()
-    return {k: values[f"recall_at_{k}"] for k in CUTOFFS}
-
-
-def cluster_sizes(folders: RoundFolders) -> ClusterSizes | None:
-    if not folders.pairs:
-        return None
-    histogram = read_report(folders.pairs)["cluster_sizes"]
-    sizes = [int(size) for size in histogram]
-    return ClusterSizes(label=folders.label, sizes=sizes, counts=list(histogram.values()))
-
-
-def similarities(annotated: Sequence[RoundFolders]) -> list[Similarities]:
-    """Under the first annotator, then under the encoder after each round."""
-    histograms: list[Similarities] = []
-    for folders in annotated:
-        diagnostics = folders.read_diagnostics()
-        if diagnostics is None:
-            continue
-        before = [("before " + folders.label, diagnostics.before)] if not histograms else []
-        for label, side in [*before, ("after " + folders.label, diagnostics.after)]:
-            if side:
-                histograms.append(
-                    Similarities(
-                        label=label,
-                        edges=side.edges,
-                        positives=side.positives,
-                        negatives=side.negatives,
-                    )
-                )
-    return histograms
-
-
-def moved(folders: RoundFolders) -> Move | None:
-    """None where the vectors of either encoder were not kept."""
-    diagnostics = folders.read_diagnostics()
-    if not (diagnostics and diagnostics.before and diagnostics.after):
-        return None
-    before, after = (
-        Place(alignment=side.alignment, uniformity=side.shape.uniformity)
-        for side in (diagnostics.before, diagnostics.after)
-    )
-    return Move(label=folders.label, before=before, after=after)
-
-
-def overlap(folders: RoundFolders) -> PairPoints | None:
-    diagnostics = folders.read_diagnostics()
-    if diagnostics is None or diagnostics.before is None:
-        return None
-    return PairPoints(label=folders.label, jaccard=diagnostics.jaccard, cosine=diagnostics.cosine)
 
 
 def projections(corpus: TokenCorpus, rounds: Sequence[RoundFolders]) -> list[Projection]:
@@ -207,21 +188,166 @@ def projections(corpus: TokenCorpus, rounds: Sequence[RoundFolders]) -> list[Pro
     ]
 
 
-def curve(folders: RoundFolders) -> Curve:
-    assert folders.log is not None
-    steps = read_steps(folders.log)
-    return Curve(
-        label=folders.label,
-        step=steps["step"],
-        loss=steps["loss"],
-        learning_rate=steps["learning_rate"],
-        gradient_norm=steps["gradient_norm"],
-        pairs=json.loads((folders.log / "report.json").read_text("utf-8"))["pairs"],
+def common_axes(
+    vectors_by_round: Sequence[Float32[np.ndarray, "_ dim"]], n: int = 2
+) -> list[Float32[np.ndarray, "_ _"]]:
+    """Return the coordinates of every round's vectors on the first `n` principal axes of all.
+
+    All rounds share one centre and one set of axes, so their positions can be compared. The
+    largest loading of an axis is positive, so equal input gives equal output. The axes are
+    eigenvectors of the [dim, dim] scatter matrix: an SVD of all rows took most of a report's time.
+
+    Args:
+        vectors_by_round: A round's vectors [sentences, dim], with one dim for all rounds, at least
+            `n` rows in all, and dim >= n.
+        n: Axes to keep.
+
+    Returns:
+        For each round [sentences, n].
+    """
+    everything = np.concatenate(vectors_by_round).astype(np.float64)
+    centre = everything.mean(axis=0)
+    around = everything - centre
+    axes = np.linalg.eigh(around.T @ around)[1][:, : -n - 1 : -1].T
+    largest = np.abs(axes).argmax(axis=1, keepdims=True)
+    axes = axes * np.sign(np.take_along_axis(axes, largest, axis=1))
+    return [((vectors - centre) @ axes.T).astype(np.float32) for vectors in vectors_by_round]
+
+
+def document_before_and_after(run: RunFolders, corpus: TokenCorpus) -> DocumentClusters | None:
+    """Return the document of readable size on which the first and the best encoder differ most."""
+    views = views_of(run)
+    readable = readable_documents(corpus)
+    if not views or not len(readable):
+        return None
+    before, after = first_and_best(views, run.rounds[run.best].label)
+    step = max(1, len(readable) // LOOKED_AT)
+
+    def change(document: int) -> float:
+        rows = rows_of(corpus, document)
+        return clustering_distance(before(rows), after(rows))
+
+    document = max(readable[::step].tolist(), key=change)
+    rows = rows_of(corpus, document)
+    name, counterpart = name_and_counterpart(run.documents, document)
+    return DocumentClusters(
+        name=name,
+        counterpart=counterpart,
+        sentences=corpus.texts(rows),
+        clusters={label: view(rows) for label, view in views.items()},
     )
 
 
-def shown(pair: Pair) -> SentencePair:
-    return SentencePair(left=pair.left, right=pair.right, cosine=pair.cosine)
+def first_and_best(views: Mapping[str, View], best: str) -> tuple[View, View]:
+    """The first view and that of the best encoder; the last if the best is the first or unknown."""
+    first, *others = views
+    after = best if best in others else [first, *others][-1]
+    return views[first], views[after]
+
+
+def readable_documents(corpus: TokenCorpus) -> Int64[np.ndarray, " documents"]:
+    """The documents of readable size; of a large corpus, those in some of its shards."""
+    readable: list[np.ndarray] = []
+    for shard in corpus.shards[:: -(-len(corpus.shards) // AT_ONCE)]:
+        lengths = np.diff(corpus.shard_offsets(shard.index))
+        fits = (lengths >= READABLE[0]) & (lengths <= READABLE[1])
+        readable.append(shard.documents.start + np.flatnonzero(fits))
+    return np.concatenate(readable)
+
+
+def views_of(run: RunFolders) -> dict[str, View]:
+    """The view of every encoder; without stored vectors, the annotation of every round."""
+    if run.annotation.clustering == "partition":
+        rows = [folders for folders in run.rounds if folders.kind != "control"]
+        stored = {row.label: vectors for row in rows if (vectors := row.vectors())}
+        if stored:
+            return {label: partition_by(v, run.annotation) for label, v in stored.items()}
+    return {
+        f"annotation of {folders.label}": annotation_in(folders.clusters)
+        for folders in run.rounds
+        if folders.clusters
+    }
+
+
+def partition_by(vectors: Embeddings, config: AnnotationConfig) -> View:
+    """The clusters of a document as a round computes them from these vectors."""
+
+    def view(rows: Sentences) -> list[int]:
+        offsets = np.array([0, len(rows)])
+        return clusters(pruned_edges(vectors.rows(rows), offsets, config), offsets).tolist()
+
+    return view
+
+
+def annotation_in(folder: Path) -> View:
+    """The labels that a round's annotation stored."""
+    stored = Clusters.open(folder)
+    return lambda rows: stored.of(rows).tolist()
+
+
+def clustering_distance(first: Sequence[int], second: Sequence[int]) -> float:
+    """Share of the sentence pairs that share a cluster in only one of two clusterings."""
+    together = [np.equal.outer(labels, labels) for labels in (first, second)]
+    return float((together[0] != together[1]).mean())
+
+
+def name_and_counterpart(documents: Path, document: int) -> tuple[str, str | None]:
+    """A document's id, and its title, headline or query; None if it has none."""
+    columns = ["doc_id", "counterpart"]
+    for batch in document_batches(documents / "documents.parquet", columns):
+        if document < len(batch):
+            name, counterpart = (batch.column(one)[document].as_py() for one in columns)
+            return name, counterpart
+        document -= len(batch)
+    raise IndexError(document)
+
+
+def lost_queries(
+    run: RunFolders, corpus: TokenCorpus, benchmark: ValidationPool
+) -> list[LostQuery]:
+    """The queries with the worst ranks of the best encoder, and what it ranks first."""
+    best = run.rounds[run.best]
+    ranks = read_ranks(best.scores, JUDGED)
+    worst = np.argsort(-ranks, kind="stable")[:LOST_QUERIES]
+    worst = worst[ranks[worst] > 1]
+    if not len(worst):
+        return []
+    asked = benchmark.with_queries(benchmark.queries(JUDGED)[worst])
+    scorers = encoder_scorers(load_encoder(best.encoder), corpus, asked, best.vectors())
+    first = scorers.document_to_counterpart(np.arange(len(worst))).argmax(axis=1)
+    return [
+        LostQuery(
+            query=beginning(corpus.texts(rows_of(corpus, document))),
+            wanted=candidate_text(corpus, benchmark, wanted),
+            found=candidate_text(corpus, benchmark, found),
+            rank=rank,
+        )
+        for document, wanted, found, rank in zip(
+            asked.query_document.tolist(),
+            asked.query_candidate.tolist(),
+            first.tolist(),
+            ranks[worst].tolist(),
+            strict=True,
+        )
+    ]
+
+
+def candidate_text(corpus: TokenCorpus, benchmark: ValidationPool, candidate: int) -> str:
+    """A counterpart, or the beginning of the second half of a document."""
+    if benchmark.kind == "counterpart":
+        return benchmark.candidate_text[candidate] or ""
+    rows = rows_of(corpus, int(benchmark.candidate_document[candidate]))
+    return beginning(corpus.texts(rows[(len(rows) + 1) // 2 :]))
+
+
+def rows_of(corpus: TokenCorpus, document: int) -> Sentences:
+    """Indices of a document's sentences."""
+    (first,), (last,) = corpus.spans(np.array([document]))
+    return np.arange(first, last)
+
+
+def beginning(sentences: Sequence[str]) -> str:
+    return shorten(" ".join(sentences), BEGINNING, placeholder=" ...")
 
 
 def corpus_counts(documents: Path, sentences: Path) -> dict[str, object]:
@@ -257,29 +383,3 @@ def refusals(read: int, counts: Mapping[str, int], refused: Path) -> Refusals:
         rows=[QuarantineRow(**row) for row in rows],
         file=str(refused) if rows else "",
     )
-
-
-def common_axes(
-    vectors_by_round: Sequence[Float32[np.ndarray, "_ dim"]], n: int = 2
-) -> list[Float32[np.ndarray, "_ _"]]:
-    """Return the coordinates of every round's vectors on the first `n` principal axes of all.
-
-    All rounds share one centre and one set of axes, so their positions can be compared. The
-    largest loading of an axis is positive, so equal input gives equal output. The axes are
-    eigenvectors of the [dim, dim] scatter matrix: an SVD of all rows took most of a report's time.
-
-    Args:
-        vectors_by_round: A round's vectors [sentences, dim], with one dim for all rounds, at least
-            `n` rows in all, and dim >= n.
-        n: Axes to keep.
-
-    Returns:
-        For each round [sentences, n].
-    """
-    everything = np.concatenate(vectors_by_round).astype(np.float64)
-    centre = everything.mean(axis=0)
-    around = everything - centre
-    axes = np.linalg.eigh(around.T @ around)[1][:, : -n - 1 : -1].T
-    largest = np.abs(axes).argmax(axis=1, keepdims=True)
-    axes = axes * np.sign(np.take_along_axis(axes, largest, axis=1))
-    return [((vectors - centre) @ axes.T).astype(np.float32) for vectors in vectors_by_round]

@@ -1,9 +1,9 @@
 """Every figure of a run's report, by the panel that shows it."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import cycle
 from textwrap import fill
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from jaxtyping import Float64
@@ -12,19 +12,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullFormatter, StrMethodFormatter
 
 from sentemb_core.annotation.statistics import KEPT_SHARE_WARNING
+from sentemb_core.corpus.validation_pool import Split
+from sentemb_core.evaluation.round_diagnostics import Similarities
 from sentemb_core.formats import percent
-from sentemb_core.report.data import (
-    CUTOFF,
-    ClusterSizes,
-    Curve,
-    Move,
-    PairPoints,
-    Projection,
-    RoundRow,
-    RunReport,
-    Similarities,
-    StageTiming,
-)
+from sentemb_core.report.data import CUTOFF, Direction, Projection, RoundRow, RunReport
 from sentemb_core.report.drawing import (
     BLUE,
     GREEN,
@@ -37,6 +28,10 @@ from sentemb_core.report.drawing import (
     house_style,
 )
 from sentemb_core.report.scores import scores_figure
+from sentemb_core.types import StageTiming
+
+Column = Literal["loss", "learning_rate", "gradient_norm"]
+"""What is drawn of a training."""
 
 SIZE = (4.4, 2.9)
 FLAT = 38
@@ -49,7 +44,12 @@ def canvas(size: tuple[float, float] = SIZE) -> tuple[Figure, Axes]:
 
 
 def column(rows: Sequence[RoundRow], name: str) -> np.ndarray:
-    return np.array([getattr(row, name) for row in rows], dtype=float)
+    return np.array([row.numbers.get(name) for row in rows], dtype=float)
+
+
+def measured(rows: Iterable[RoundRow], name: str) -> list[RoundRow]:
+    """The rows with this number of the annotation."""
+    return [row for row in rows if row.numbers.get(name) is not None]
 
 
 def name_places(axes: Axes, labels: Sequence[str]) -> None:
@@ -74,34 +74,38 @@ def legend_above(axes: Axes) -> None:
 
 
 def recall_drawings(report: RunReport) -> Iterator[Drawing]:
-    if report.rounds:
-        for direction in ("forward", "backward"):
-            alt = f"R@{CUTOFF}, {getattr(report, direction)}, of every encoder of the run"
-            yield Drawing(f"recall-{direction}", alt, recall(report, direction))
+    directions: tuple[Direction, ...] = ("forward", "backward")
+    if not report.rounds:
+        return
+    for direction in directions:
+        alt = f"R@{CUTOFF}, {getattr(report, direction)}, of every encoder of the run"
+        yield Drawing(f"recall-{direction}", alt, recall(report, direction))
 
 
-def recall(report: RunReport, direction: Literal["forward", "backward"]) -> Figure:
+def recall(report: RunReport, direction: Direction) -> Figure:
     """The deciding Recall@k of all encoders on both splits, with fixed rows as lines."""
     figure, axes = canvas()
     path = [row for row in report.rounds if row.kind != "control"]
     controls = [row for row in report.rounds if row.kind == "control"]
 
-    def on(row: Any, split: str) -> float:
-        value = getattr(getattr(row, split), direction).get(CUTOFF)
-        return np.nan if value is None else value
+    def on(split: Split, rows: Sequence[RoundRow]) -> np.ndarray:
+        return np.array([row.recall(split, direction) for row in rows], dtype=float)
 
     if direction == "forward":
-        low, high = column(path, "low"), column(path, "high")
+        low, high = (
+            np.array([getattr(row, end) for row in path], float) for end in ("low", "high")
+        )
         axes.fill_between(range(len(path)), low, high, color=BLUE, alpha=0.18, linewidth=0)
-    validation = [on(row, "validation") for row in path]
-    axes.plot(validation, color=BLUE, marker="o", linewidth=2, label="validation")
-    test = [on(row, "test") for row in path]
-    axes.plot(test, color=VERMILLION, marker="s", markersize=4, linestyle=":", label="test")
-    for place, row in enumerate(controls, start=len(path)):
-        axes.plot(place, on(row, "validation"), color=BLUE, marker="D", markersize=7)
-        axes.plot(place, on(row, "test"), color=VERMILLION, marker="D", markersize=4)
-    lines = [(on(row, "validation"), row.label) for row in report.fixed]
-    _name_lines(axes, [(value, label) for value, label in lines if np.isfinite(value)])
+    axes.plot(on("validation", path), color=BLUE, marker="o", linewidth=2, label="validation")
+    axes.plot(
+        on("test", path), color=VERMILLION, marker="s", markersize=4, linestyle=":", label="test"
+    )
+    both = zip(on("validation", controls), on("test", controls), strict=True)
+    for place, (validation, test) in enumerate(both, start=len(path)):
+        axes.plot(place, validation, color=BLUE, marker="D", markersize=7)
+        axes.plot(place, test, color=VERMILLION, marker="D", markersize=4)
+    lines = zip(on("validation", report.fixed), report.fixed, strict=True)
+    _name_lines(axes, [(value, row.label) for value, row in lines if np.isfinite(value)])
     name_places(axes, [row.label for row in (*path, *controls)])
     axes.set_ylim(bottom=0)
     axes.set_ylabel(f"R@{CUTOFF}")
@@ -130,9 +134,9 @@ def _name_lines(axes: Axes, lines: list[tuple[float, str]]) -> None:
 
 
 def stability_drawings(report: RunReport) -> Iterator[Drawing]:
-    if kept := [row for row in report.rounds if row.kept_share is not None]:
+    if kept := measured(report.rounds, "kept_share"):
         yield Drawing("kept-share", "Share of pairs kept, by round", kept_share(kept))
-    if compared := [row for row in report.rounds if row.churn is not None]:
+    if compared := measured(report.rounds, "churn"):
         yield Drawing("churn", "Adjusted Rand index to the round before", churn(compared))
 
 
@@ -141,7 +145,7 @@ def kept_share(rows: Sequence[RoundRow]) -> Figure:
     figure, axes = canvas()
     shares = 100 * column(rows, "kept_share")
     bars = axes.bar(range(len(rows)), shares, color=BLUE, width=0.55)
-    axes.bar_label(bars, [percent(row.kept_share) for row in rows], padding=2)
+    axes.bar_label(bars, [percent(row.numbers["kept_share"]) for row in rows], padding=2)
     if any(row.positives == "cluster" for row in rows):
         warning = f"warning above {percent(KEPT_SHARE_WARNING)}"
         axes.axhline(100 * KEPT_SHARE_WARNING, color=VERMILLION, linestyle="--", label=warning)
@@ -168,17 +172,18 @@ def churn(rows: Sequence[RoundRow]) -> Figure:
 
 
 def cluster_drawings(report: RunReport) -> Iterator[Drawing]:
-    widest = max((max(row.sizes, default=1) for row in report.cluster_sizes), default=1)
-    highest = max((max(row.counts, default=1) for row in report.cluster_sizes), default=1)
-    for index, row in enumerate(report.cluster_sizes):
+    shown = [row for row in report.rounds if row.cluster_sizes]
+    widest = max((max(row.cluster_sizes) for row in shown), default=1)
+    highest = max((max(row.cluster_sizes.values()) for row in shown), default=1)
+    for index, row in enumerate(shown):
         alt = f"Clusters by size: {row.label}"
         yield Drawing(f"cluster-sizes-{index}", alt, cluster_sizes(row, widest, highest))
 
 
-def cluster_sizes(histogram: ClusterSizes, widest: int, highest: int) -> Figure:
+def cluster_sizes(row: RoundRow, widest: int, highest: int) -> Figure:
     """Histogram of cluster sizes, on scales that all rounds share."""
     figure, axes = canvas()
-    axes.bar(histogram.sizes, histogram.counts, color=BLUE, width=0.8)
+    axes.bar(list(row.cluster_sizes), list(row.cluster_sizes.values()), color=BLUE, width=0.8)
     axes.set_xlim(0.3, widest + 0.7)
     axes.set_ylim(0.7, highest * 1.5)
     axes.set_yscale("log")
@@ -188,7 +193,7 @@ def cluster_sizes(histogram: ClusterSizes, widest: int, highest: int) -> Figure:
     axes.grid(visible=False, axis="x")
     axes.set_xlabel("sentences in the cluster")
     axes.set_ylabel("clusters (log scale)")
-    axes.set_title(drawable(histogram.label))
+    axes.set_title(drawable(row.label))
     return figure
 
 
@@ -204,14 +209,21 @@ NARROWEST = 0.1
 
 
 def similarity_drawings(report: RunReport) -> Iterator[Drawing]:
-    sides = [side for row in report.similarities for side in (row.positives, row.negatives)]
+    """Under the first annotator, then under the encoder after each round."""
+    shown: list[tuple[str, Similarities]] = []
+    for row in report.rounds:
+        if row.diagnostics and row.diagnostics.before and not shown:
+            shown.append((f"before {row.label}", row.diagnostics.before))
+        if row.diagnostics and row.diagnostics.after:
+            shown.append((f"after {row.label}", row.diagnostics.after))
+    sides = [side for _, one in shown for side in (one.positives, one.negatives)]
     highest = max((shares(side).max(initial=0.0) for side in sides), default=0.0) or 1.0
-    for index, row in enumerate(report.similarities):
-        alt = f"Similarity of positives and of negatives: {row.label}"
-        yield Drawing(f"similarities-{index}", alt, similarities(row, highest))
+    for index, (label, histogram) in enumerate(shown):
+        alt = f"Similarity of positives and of negatives: {label}"
+        yield Drawing(f"similarities-{index}", alt, similarities(label, histogram, highest))
 
 
-def similarities(histogram: Similarities, highest: float) -> Figure:
+def similarities(label: str, histogram: Similarities, highest: float) -> Figure:
     """Histograms of positives (filled) and negatives (outline), each as a share of its pairs."""
     figure, axes = canvas()
     edges = np.asarray(histogram.edges)
@@ -227,7 +239,7 @@ def similarities(histogram: Similarities, highest: float) -> Figure:
     axes.set_ylabel("% of the pairs")
     axes.xaxis.set_major_locator(MaxNLocator(nbins=5))
     legend_above(axes)
-    axes.set_title(drawable(histogram.label))
+    axes.set_title(drawable(label))
     return figure
 
 
@@ -237,19 +249,23 @@ def shares(counts: Sequence[int]) -> np.ndarray:
 
 
 def geometry_drawings(report: RunReport) -> Iterator[Drawing]:
-    if report.moves:
-        yield Drawing(
-            "geometry", "Alignment and uniformity, round by round", geometry(report.moves)
-        )
+    moves = [
+        (row.label, row.diagnostics.before, row.diagnostics.after)
+        for row in report.rounds
+        if row.diagnostics and row.diagnostics.before and row.diagnostics.after
+    ]
+    if moves:
+        yield Drawing("geometry", "Alignment and uniformity, round by round", geometry(moves))
 
 
-def geometry(moves: Sequence[Move]) -> Figure:
+def geometry(moves: Sequence[tuple[str, Similarities, Similarities]]) -> Figure:
     """The alignment-uniformity plane (Wang and Isola, 2020), with an arrow for each round."""
     figure, axes = canvas()
-    for hue, marker, move in zip(cycle(HUES), cycle(MARKERS), moves, strict=False):
-        start, end = ((place.uniformity, place.alignment) for place in (move.before, move.after))
+    looks = zip(cycle(HUES), cycle(MARKERS), moves, strict=False)
+    for hue, marker, (label, before, after) in looks:
+        start, end = ((side.shape.uniformity, side.alignment) for side in (before, after))
         axes.plot(*start, marker=marker, color=hue, linestyle="", fillstyle="none")
-        axes.plot(*end, marker=marker, color=hue, linestyle="", label=drawable(move.label))
+        axes.plot(*end, marker=marker, color=hue, linestyle="", label=drawable(label))
         arrow = {"arrowstyle": "->", "color": MUTED, "shrinkA": 5, "shrinkB": 5}
         axes.annotate("", end, start, arrowprops=arrow)
     axes.margins(0.15)
@@ -270,21 +286,27 @@ def _at_least(low: float, high: float, span: float) -> tuple[float, float]:
 
 
 def overlap_drawings(report: RunReport) -> Iterator[Drawing]:
-    lowest = min((min(row.cosine, default=0.0) for row in report.overlaps), default=0.0)
-    for index, row in enumerate(report.overlaps):
-        alt = f"Shared words against cosine of sampled pairs: {row.label}"
-        yield Drawing(f"overlap-{index}", alt, overlap(row, min(lowest, 0.0)))
+    shown = [
+        (row.label, row.diagnostics.jaccard, row.diagnostics.cosine)
+        for row in report.rounds
+        if row.diagnostics and row.diagnostics.before
+    ]
+    lowest = min((value for _, _, cosine in shown for value in cosine), default=0.0)
+    for index, (label, jaccard, cosine) in enumerate(shown):
+        alt = f"Shared words against cosine of sampled pairs: {label}"
+        figure = overlap(label, jaccard, cosine, min(lowest, 0.0))
+        yield Drawing(f"overlap-{index}", alt, figure)
 
 
-def overlap(points: PairPoints, lowest: float) -> Figure:
+def overlap(label: str, jaccard: Sequence[float], cosine: Sequence[float], lowest: float) -> Figure:
     """Sampled pairs: shared words (x) and cosine (y), which is drawn from `lowest` to 1."""
     figure, axes = canvas()
-    axes.plot(points.jaccard, points.cosine, "o", color=BLUE, alpha=0.45, markersize=3.5, mew=0)
+    axes.plot(jaccard, cosine, "o", color=BLUE, alpha=0.45, markersize=3.5, mew=0)
     axes.set_xlim(-0.03, 1.03)
     axes.set_ylim(lowest - 0.03, 1.03)
     axes.set_xlabel("shared words (Jaccard)")
     axes.set_ylabel("cosine")
-    axes.set_title(drawable(points.label))
+    axes.set_title(drawable(label))
     return figure
 
 
@@ -326,26 +348,26 @@ def _wide(low: float, high: float) -> tuple[float, float]:
 
 
 def training_drawings(report: RunReport) -> Iterator[Drawing]:
-    if report.curves:
-        yield Drawing("loss", "Loss by step of every training", training(report.curves, "loss"))
-        rates = training(report.curves, "learning_rate")
-        yield Drawing("learning-rate", "Learning rate by step of every training", rates)
-        norms = training(report.curves, "gradient_norm")
-        yield Drawing("gradient-norm", "Gradient norm by step of every training", norms)
+    columns: tuple[Column, ...] = ("loss", "learning_rate", "gradient_norm")
+    if not any(row.curve for row in report.rounds):
+        return
+    for column in columns:
+        name = column.replace("_", " ").capitalize()
+        alt = f"{name} by step of every training"
+        yield Drawing(column.replace("_", "-"), alt, training(report.rounds, column))
 
 
-def training(
-    curves: Sequence[Curve], column: Literal["loss", "learning_rate", "gradient_norm"]
-) -> Figure:
+def training(rows: Sequence[RoundRow], column: Column) -> Figure:
     """Loss or gradient norm (running means), or learning rate, by step, one line a training."""
     figure, axes = canvas()
     dashes = cycle(["-", "--", "-.", ":"])
+    trained = [(row.label, row.curve) for row in rows if row.curve]
     drawn = [0.0]
-    for hue, dash, curve in zip(cycle(HUES), dashes, curves, strict=False):
+    for hue, dash, (label, curve) in zip(cycle(HUES), dashes, trained, strict=False):
         values = np.array(getattr(curve, column), dtype=float)
         if column != "learning_rate":
             values = running_mean(values, round(SMOOTHED * len(values)))
-        axes.plot(curve.step, values, dash, color=hue, linewidth=1.4, label=drawable(curve.label))
+        axes.plot(curve.step, values, dash, color=hue, linewidth=1.4, label=drawable(label))
         drawn += values[np.isfinite(values)].tolist()
     if column == "loss" and max(drawn) > LINEAR_LOSS:
         axes.set_yscale("symlog", linthresh=LINEAR_LOSS)

@@ -39,6 +39,7 @@ def chapters(report: RunReport, drawings: Drawings) -> dict[str, Markup]:
         report=report,
         drawings={name: drawings.get(name, ()) for name in PANELS},
         rows=run_rows,
+        kinds={row.kind for row in report.rounds},
         legends=legends,
         cutoff=CUTOFF,
         readable=READABLE,

@@ -1,6 +1,6 @@
 """What the tables and sentences of a run's page say: rows of cells, for `templates/run.html`."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -8,23 +8,21 @@ from markupsafe import Markup
 
 from sentemb_core.annotation.statistics import KEPT_SHARE_WARNING
 from sentemb_core.corpus.checks import REASONS
+from sentemb_core.corpus.validation_pool import Split
+from sentemb_core.evaluation.round_diagnostics import Diagnostics, Pair
 from sentemb_core.formats import ABSENT, count, decimal, duration, letters, percent
 from sentemb_core.report.data import (
-    CUTOFF,
     CUTOFFS,
     DocumentClusters,
     Evaluation,
-    FixedRow,
-    Labelling,
     Refusals,
     RoundRow,
     RunReport,
-    SentencePair,
 )
 from sentemb_core.report.drawing import HUES
 from sentemb_core.report.legends import COUNTS, FIXED, OTHER, OWN, SUITE, Legend
 from sentemb_core.report.page import code, macros, quoted
-from sentemb_core.report.run_figures import seconds_by_stage
+from sentemb_core.report.run_figures import measured, seconds_by_stage
 
 MATES_SHOWN = 10
 
@@ -44,22 +42,22 @@ class Tile(NamedTuple):
 def tiles(report: RunReport) -> list[Tile]:
     """The start, the best encoder, whitened encoders, a round and its control, a fixed row."""
     best = [row for row in report.rounds if row.best and row.kind != "start"][:1]
-    chosen: list[RoundRow | FixedRow] = [
+    chosen = [
         *[row for row in report.rounds if row.kind == "start"][:1],
         *best,
         *[row for row in report.rounds if row.kind == "mapped" and not row.best],
         *[row for row in round_and_control(report.rounds) if row not in best],
         *report.fixed[:1],
     ]
-    scores = [(row, row.validation.forward.get(CUTOFF)) for row in chosen]
-    measured = [(row, score) for row, score in scores if score is not None]
+    scores = [(row, row.recall("validation", "forward")) for row in chosen]
+    scored = [(row, score) for row, score in scores if score is not None]
     return [
         Tile(
             named(row),
             score,
-            score - measured[0][1] if isinstance(row, RoundRow) and row.kind != "start" else None,
+            None if row.kind in ("start", "fixed") else score - scored[0][1],
         )
-        for row, score in measured
+        for row, score in scored
     ]
 
 
@@ -81,18 +79,9 @@ def returned_for_its_head(report: RunReport) -> bool:
     return any(row.best and row.label == "after condenser" for row in report.rounds)
 
 
-def fine_tuned(report: RunReport) -> bool:
-    return any(row.kind == "fine-tuned" for row in report.rounds)
-
-
-def has_controls(report: RunReport) -> bool:
-    return any(row.kind == "control" for row in report.rounds)
-
-
-def named(row: FixedRow | RoundRow) -> Markup:
+def named(row: RoundRow) -> Markup:
     """A row's label, with a badge if it is the best encoder."""
-    best = isinstance(row, RoundRow) and row.best
-    badge = Markup(' <span class="badge">best</span>') if best else Markup("")
+    badge = Markup(' <span class="badge">best</span>') if row.best else Markup("")
     return Markup("<span>{}{}</span>").format(quoted(row.label), badge)
 
 
@@ -110,29 +99,28 @@ def recall_caption(report: RunReport, split: str, role: str) -> str:
     return f"{split.capitalize()} split{queries}{pool}: {role}"
 
 
-def recall(report: RunReport, split: str) -> Rows:
+def recall(report: RunReport, split: Split) -> Rows:
     """Recall@k of both directions on one split."""
-    encoders: list[FixedRow | RoundRow] = [*report.fixed, *report.rounds]
-    scores = [(row, getattr(row, split)) for row in encoders]
     return [
         [
             named(row),
-            *(decimal(both.forward.get(k)) for k in CUTOFFS),
-            *(decimal(both.backward.get(k)) for k in CUTOFFS),
-            duration(row.seconds if isinstance(row, RoundRow) else None),
+            *(decimal(row.recall(split, "forward", k)) for k in CUTOFFS),
+            *(decimal(row.recall(split, "backward", k)) for k in CUTOFFS),
+            duration(row.seconds),
         ]
-        for row, both in scores
-        if both.forward or both.backward
+        for row in (*report.fixed, *report.rounds)
+        if split in row.scores
     ]
 
 
 def document_head(document: DocumentClusters) -> list[str]:
-    return ["No.", "Sentence", *(quoted(labels.label) for labels in document.rounds)]
+    return ["No.", "Sentence", *map(quoted, document.clusters)]
 
 
 def document(document: DocumentClusters) -> Rows:
     """The sentences of a document and their cluster under each encoder."""
-    columns = [(document.rounds[0], document.rounds[0]), *pairwise(document.rounds)]
+    clusters = list(document.clusters.values())
+    columns = [(clusters[0], clusters[0]), *pairwise(clusters)]
     return [
         [
             str(place + 1),
@@ -143,16 +131,15 @@ def document(document: DocumentClusters) -> Rows:
     ]
 
 
-def _chip(labels: Labelling, before: Labelling, place: int) -> str:
+def _chip(labels: Sequence[int], before: Sequence[int], place: int) -> str:
     """Letter of the sentence's cluster and the numbers of its mates."""
-    mates = _mates(labels.clusters, place)
-    cluster = labels.clusters[place]
+    mates = _mates(labels, place)
     return macros("run.html").chip(
-        letters(cluster),
-        cluster % len(HUES),
+        letters(labels[place]),
+        labels[place] % len(HUES),
         ", ".join(str(mate + 1) for mate in mates[:MATES_SHOWN]),
         max(len(mates) - MATES_SHOWN, 0),
-        mates != _mates(before.clusters, place),
+        mates != _mates(before, place),
     )
 
 
@@ -163,20 +150,11 @@ def _mates(clusters: Sequence[int], place: int) -> list[int]:
 
 def annotated(report: RunReport) -> list[RoundRow]:
     """The rounds that annotated."""
-    return [row for row in report.rounds if row.kept_share is not None or row.pairs is not None]
+    return [row for row in report.rounds if row.numbers]
 
 
-def any_value(rows: Sequence[RoundRow], name: str) -> bool:
-    """Whether a value of that name was measured in any row."""
-    return any(getattr(row, name) is not None for row in rows)
-
-
-def any_clusters(rows: Sequence[RoundRow]) -> bool:
-    return any(row.positives == "cluster" for row in rows)
-
-
-def any_related(rows: Sequence[RoundRow]) -> bool:
-    return any(row.positives == "related" for row in rows)
+def last_diagnostics(report: RunReport) -> Diagnostics | None:
+    return next((row.diagnostics for row in reversed(report.rounds) if row.diagnostics), None)
 
 
 def pairs_share_a_cluster(report: RunReport) -> bool:
@@ -186,9 +164,9 @@ def pairs_share_a_cluster(report: RunReport) -> bool:
 
 def listed(rows: Sequence[RoundRow], name: str) -> Markup:
     """`99 % in round 1, 98 % in round 2`."""
-    measured = [(row, value) for row in rows if (value := getattr(row, name)) is not None]
     return Markup(", ").join(
-        Markup("{} in {}").format(percent(value), quoted(row.label)) for row, value in measured
+        Markup("{} in {}").format(percent(row.numbers[name]), quoted(row.label))
+        for row in measured(rows, name)
     )
 
 
@@ -197,35 +175,32 @@ def annotation(rows: Sequence[RoundRow]) -> Rows:
     return [
         [
             named(row),
-            percent(row.kept_share),
-            decimal(row.clusters_per_document, 1),
-            count(row.pairs),
-            percent(row.adjacent_share),
-            percent(row.related_share),
-            decimal(row.churn, 2),
-            _turnover(row),
-            percent(row.lexical_overlap),
+            percent(row.numbers.get("kept_share")),
+            decimal(row.numbers.get("clusters_per_document"), 1),
+            count(row.numbers.get("pairs")),
+            percent(row.numbers.get("adjacent_share")),
+            percent(row.numbers.get("related_share")),
+            decimal(row.numbers.get("churn"), 2),
+            _turnover(row.numbers.get("new_share"), row.numbers.get("gone_share")),
+            percent(row.numbers.get("lexical_overlap")),
         ]
         for row in rows
     ]
 
 
-def _turnover(row: RoundRow) -> str:
-    if row.new_share is None or row.gone_share is None:
-        return ABSENT
-    return f"{percent(row.new_share)}, {percent(row.gone_share)}"
+def _turnover(new: float | None, gone: float | None) -> str:
+    return ABSENT if new is None or gone is None else f"{percent(new)}, {percent(gone)}"
 
 
 def kept_share_warnings(rows: Iterable[RoundRow]) -> list[str]:
     """One text for each annotation whose clusters kept too large a share of the pairs."""
     return [
-        f"{row.label}: {percent(row.kept_share)} of all pairs inside documents were kept, above "
+        f"{row.label}: {percent(share)} of all pairs inside documents were kept, above "
         f"{percent(KEPT_SHARE_WARNING)}. The clusters have grown into whole documents: lower "
         "top_k, set mutual = true or, for k-means, raise n_clusters."
         for row in rows
-        if row.positives == "cluster"
-        and row.kept_share is not None
-        and row.kept_share > KEPT_SHARE_WARNING
+        for share in [row.numbers.get("kept_share")]
+        if row.positives == "cluster" and share is not None and share > KEPT_SHARE_WARNING
     ]
 
 
@@ -233,34 +208,29 @@ def geometry(report: RunReport) -> Rows:
     return [
         [
             named(row),
-            decimal(row.alignment),
-            decimal(row.uniformity),
-            decimal(row.effective_rank, 1),
+            decimal(row.numbers["alignment"]),
+            decimal(row.numbers["uniformity"]),
+            decimal(row.numbers["effective_rank"], 1),
         ]
-        for row in report.rounds
-        if row.alignment is not None
+        for row in measured(report.rounds, "alignment")
     ]
 
 
 def training(report: RunReport) -> Rows:
     """Steps and pairs of every training, and pairs per second where its stage was timed."""
-    seconds = {curve.label: 0.0 for curve in report.curves}
-    for timing in report.timings:
-        if timing.stage == "train_encoder" and timing.round in seconds:
-            seconds[timing.round] += timing.seconds
-    return [
-        [
-            quoted(curve.label),
-            count(len(curve.step)),
-            count(curve.pairs),
-            duration(seconds[curve.label] or None),
-            count(round(curve.pairs / seconds[curve.label])) if seconds[curve.label] else ABSENT,
-        ]
-        for curve in report.curves
-    ]
+    rows: Rows = []
+    for row in report.rounds:
+        if row.curve:
+            timings = [one for one in report.timings if one.round == row.label]
+            seconds = sum(one.seconds for one in timings if one.stage == "train_encoder")
+            steps, pairs = len(row.curve.step), row.curve.pairs
+            speed = count(round(pairs / seconds)) if seconds else ABSENT
+            cost = duration(seconds or None)
+            rows.append([quoted(row.label), count(steps), count(pairs), cost, speed])
+    return rows
 
 
-def pairs(pairs: Sequence[SentencePair]) -> Rows:
+def pairs(pairs: Sequence[Pair]) -> Rows:
     return [[decimal(pair.cosine), quoted(pair.left), quoted(pair.right)] for pair in pairs]
 
 
@@ -283,15 +253,13 @@ def suite_legend(evaluation: Evaluation) -> Legend:
 
 def corpus(report: RunReport) -> Rows:
     return [
-        [quoted(label.replace("_", " ").capitalize()), _plain(value), COUNTS.get(label, "")]
+        [
+            quoted(label.replace("_", " ").capitalize()),
+            quoted(value if isinstance(value, str) else count(value)),
+            COUNTS.get(label, ""),
+        ]
         for label, value in report.corpus.items()
     ]
-
-
-def _plain(value: int | float | str) -> Markup:
-    if isinstance(value, str):
-        return quoted(value)
-    return quoted(count(value) if isinstance(value, int) else decimal(value))
 
 
 def refused_by_reason(refused: Refusals) -> Rows:
@@ -337,13 +305,6 @@ def stages(report: RunReport) -> Rows:
     ]
 
 
-def facts(report: RunReport) -> Rows:
-    link = Markup('<a href="{}" rel="noreferrer"><bdi>{}</bdi></a>')
-    return [
-        [quoted(fact.label), link.format(fact.link, fact.value) if fact.link else code(fact.value)]
-        for fact in report.facts
-    ]
-
-
-def settings(report: RunReport) -> Rows:
-    return [[quoted(path), code(value)] for path, value in report.settings.items()]
+def copied(values: Mapping[str, str]) -> Rows:
+    """Names and values to copy."""
+    return [[quoted(name), code(value)] for name, value in values.items()]

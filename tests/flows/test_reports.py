@@ -33,7 +33,7 @@ def test_the_document_shown_is_clustered_as_the_annotation_did_it(corpus_file: P
     corpus = TokenCorpus.open(artifact_path(outcome.training.texts.sentences))
     document = corpus.doc_ids.index(report.document.name)
     rows = np.arange(*corpus.offsets[document : document + 2])
-    seen = {labelling.label: labelling.clusters for labelling in report.document.rounds}
+    seen = report.document.clusters
     assert list(seen) == [row.label for row in outcome.training.rows]
     for annotator, learner in (("after conpono", "round 1"), ("round 1", "round 2")):
         (row,) = [row for row in outcome.training.rows if row.label == learner]
@@ -54,7 +54,7 @@ def test_a_single_round_has_a_before_and_after_as_far_as_vectors_were_kept(
 ):
     rounds = {"max_rounds": 1, "patience": 1}
     outcome, report = reported(tiny_run(corpus_file, annotation=annotation, rounds=rounds))
-    assert [labelling.label for labelling in report.document.rounds] == columns
+    assert list(report.document.clusters) == columns
     assert len(report.lost_queries) == lost_at_most_ten(outcome)
     assert "its control" in report.notes[1]
 
@@ -63,7 +63,8 @@ def test_pairs_that_no_kept_vector_ranks_are_not_shown_with_a_cosine(corpus_file
     rounds = {"max_rounds": 1, "patience": 1}
     annotation = {"keep_embeddings": False}
     _, report = reported(tiny_run(corpus_file, annotation=annotation, rounds=rounds))
-    assert (report.best_pairs, report.worst_pairs) == ([], [])
+    (found,) = [row.diagnostics for row in report.rounds if row.diagnostics]
+    assert (found.best, found.worst) == ([], [])
     assert 'class="absent"' in chapters(report, {})["examples"]
 
 

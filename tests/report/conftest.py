@@ -3,30 +3,23 @@
 import numpy as np
 import pytest
 
+from sentemb_core.evaluation.diagnostics import BINS, Shape
+from sentemb_core.evaluation.round_diagnostics import Diagnostics, Pair, Similarities
+from sentemb_core.evaluation.validation_scores import DirectionScores, RetrievalScores, Scores
 from sentemb_core.report.collect import common_axes
 from sentemb_core.report.data import (
-    ClusterSizes,
     Curve,
-    Directions,
     DocumentClusters,
     Evaluation,
-    Fact,
-    FixedRow,
-    Labelling,
     LostQuery,
-    Move,
-    PairPoints,
-    Place,
     Point,
     Projection,
     QuarantineRow,
     Refusals,
     RoundRow,
     RunReport,
-    SentencePair,
-    Similarities,
-    StageTiming,
 )
+from sentemb_core.types import StageTiming
 
 SENTENCES = [
     "The new design system gives every agency the same buttons, forms and page layouts.",
@@ -45,47 +38,108 @@ LABELS = [
     [0, 0, 1, 1, 2, 2, 0, 3],
     [0, 0, 1, 1, 2, 2, 3, 3],
 ]
+TEXTS = {"title": "t", "verdict": "v", "command": "c"}
 
 
-def recalls(at_5: float) -> dict[int, float]:
-    return {1: 0.7 * at_5, 5: at_5, 10: min(1, 1.08 * at_5), 20: min(1, 1.15 * at_5)}
+def bare(**fields: object) -> RunReport:
+    return RunReport(**TEXTS, **fields)
 
 
-def directions(forward: float, backward: float) -> Directions:
-    return Directions(forward=recalls(forward), backward=recalls(backward))
+def scored(**at_5: float | tuple[float, float]) -> Scores:
+    """R@5 of each split, forward and backward; one number: of both."""
 
+    def way(value: float) -> DirectionScores:
+        at = {1: 0.7 * value, 5: value, 10: min(1, 1.08 * value), 20: min(1, 1.15 * value)}
+        recalls = {f"recall_at_{k}": recall for k, recall in at.items()}
+        return DirectionScores(mrr_at_10=0.8 * value, queries=323, candidates=1000, **recalls)
 
-def round_rows() -> list[RoundRow]:
-    scores = [0.157, 0.781, 0.814, 0.811, 0.801]
-    kinds = ["start", "trained", "round", "round", "control"]
-    rows = []
-    for place, (label, kind, score) in enumerate(
-        zip([*ROUNDS, "control"], kinds, scores, strict=True)
-    ):
-        annotated = kind == "round"
-        rows.append(
-            RoundRow(
-                label=label,
-                kind=kind,
-                best=label == "round 1",
-                validation=directions(score, score + 0.05),
-                test=directions(score - 0.012, score + 0.03),
-                low=score - 0.03,
-                high=score + 0.028,
-                kept_share=[None, None, 0.21, 0.64, None][place],
-                clusters_per_document=[None, None, 5.4, 2.2, None][place],
-                churn=[None, None, None, 0.71, None][place],
-                new_share=[None, None, None, 0.24, None][place],
-                gone_share=[None, None, None, 0.31, None][place],
-                giving_share=0.99 if annotated else None,
-                pairs=12_345 if annotated else None,
-                lexical_overlap=0.173 if annotated else None,
-                alignment=1.1 - 0.2 * place,
-                uniformity=-1.5 - 0.35 * place,
-                effective_rank=31.2 + 9 * place,
-                seconds=35.0 + place,
-            )
+    scores: Scores = {}
+    for split, both in at_5.items():
+        forward, backward = both if isinstance(both, tuple) else (both, both)
+        ways = way(forward), way(backward)
+        scores[split] = RetrievalScores(
+            split=split, document_to_counterpart=ways[0], counterpart_to_document=ways[1]
         )
+    return scores
+
+
+def similarities(rng: np.random.Generator, place: int) -> Similarities:
+    return Similarities(
+        edges=BINS.tolist(),
+        positives=np.histogram(rng.normal(0.3 + 0.12 * place, 0.15, 800), BINS)[0].tolist(),
+        negatives=np.histogram(rng.normal(0.25 - 0.07 * place, 0.14, 2000), BINS)[0].tolist(),
+        alignment=1.1 - 0.2 * place,
+        shape=Shape(
+            uniformity=-1.5 - 0.35 * place, effective_rank=31, mean_cosine=0.1, collapsed=False
+        ),
+    )
+
+
+def pairs(*ends: tuple[int, int, float]) -> list[Pair]:
+    return [
+        Pair(left=SENTENCES[i], right=SENTENCES[j], cosine=value, jaccard=0.2)
+        for i, j, value in ends
+    ]
+
+
+def diagnostics(rng: np.random.Generator, place: int) -> Diagnostics:
+    return Diagnostics(
+        churn=None,
+        before=similarities(rng, place),
+        after=similarities(rng, place + 1),
+        cosine=rng.beta(6, 3, 300).tolist(),
+        jaccard=rng.beta(1.5, 6, 300).tolist(),
+        best=pairs((2, 3, 0.91), (4, 5, 0.88)),
+        worst=pairs((0, 7, 0.12)),
+    )
+
+
+def curve(rng: np.random.Generator, place: int) -> Curve:
+    step = np.arange(0, 400, 4)
+    return Curve(
+        step=step.tolist(),
+        loss=(4 * np.exp(-step / 120) + 0.6 + 0.1 * rng.random(100) + 0.2 * place).tolist(),
+        learning_rate=(2e-3 * (1 - step / 400)).tolist(),
+        gradient_norm=(0.3 + rng.random(100)).tolist(),
+        pairs=51_200,
+    )
+
+
+def round_rows(rng: np.random.Generator) -> list[RoundRow]:
+    """Start, neighbours, two rounds with annotations, and a control."""
+    kinds = ["start", "trained", "round", "round", "control"]
+    scores = [0.157, 0.781, 0.814, 0.811, 0.801]
+    shared = {"giving_share": 0.99, "pairs": 12_345, "lexical_overlap": 0.173}
+    numbers = {
+        "round 1": {"kept_share": 0.21, "clusters_per_document": 5.4},
+        "round 2": {"kept_share": 0.64, "clusters_per_document": 2.2, "churn": 0.71}
+        | {"new_share": 0.24, "gone_share": 0.31},
+    }
+    sizes = {
+        "round 1": {2: 2100, 3: 700, 4: 300, 5: 90, 6: 31, 9: 2},
+        "round 2": {2: 900, 3: 400, 4: 100, 7: 60, 20: 44},
+    }
+    rows = []
+    systems = zip([*ROUNDS, "control"], kinds, scores, strict=True)
+    for place, (label, kind, score) in enumerate(systems):
+        row = RoundRow(
+            label=label,
+            kind=kind,
+            best=label == "round 1",
+            scores=scored(validation=(score, score + 0.05), test=(score - 0.012, score + 0.03)),
+            low=score - 0.03,
+            high=score + 0.028,
+            seconds=35.0 + place,
+            curve=curve(rng, place) if place else None,
+        )
+        if kind == "round":
+            found = numbers[label] | shared
+            shape = {"alignment": 1.1 - 0.2 * place, "effective_rank": 31.2 + 9 * place}
+            shape["uniformity"] = -1.5 - 0.35 * place
+            annotation = {"numbers": found | shape, "cluster_sizes": sizes[label]}
+            annotation["diagnostics"] = diagnostics(rng, place)
+            row = row.model_copy(update=annotation)
+        rows.append(row)
     return rows
 
 
@@ -102,50 +156,26 @@ def projections(rng: np.random.Generator) -> list[Projection]:
     ]
 
 
-def similarities(rng: np.random.Generator) -> list[Similarities]:
-    edges = np.linspace(-1, 1, 41)
-    return [
-        Similarities(
-            label=label,
-            edges=edges,
-            positives=np.histogram(rng.normal(0.3 + 0.12 * place, 0.15, 800), edges)[0],
-            negatives=np.histogram(rng.normal(0.25 - 0.07 * place, 0.14, 2000), edges)[0],
-        )
-        for place, label in enumerate(ROUNDS)
-    ]
-
-
-def curves(rng: np.random.Generator) -> list[Curve]:
-    step = np.arange(0, 400, 4)
-    return [
-        Curve(
-            label=label,
-            step=step,
-            loss=4 * np.exp(-step / 120) + 0.6 + 0.1 * rng.random(100) + 0.2 * place,
-            learning_rate=2e-3 * (1 - step / 400),
-            gradient_norm=0.3 + rng.random(100),
-            pairs=51_200,
-        )
-        for place, label in enumerate([*ROUNDS[1:], "control"])
-    ]
-
-
 def timings() -> list[StageTiming]:
-    chain = ["encode_sentences", "build_graph", "prune_graph", "cluster_sentences", "export_pairs"]
     once = [("read_documents", 4.31, True), ("tokenise", 2.75, True), ("benchmark", 0.4, False)]
+    chain = {"encode_sentences": 3.2, "build_graph": 0.8, "prune_graph": 0.1}
+    chain |= {"cluster_sentences": 0.2, "export_pairs": 0.3}
+    chain |= {"train_encoder": 35.5, "validate_encoder": 2.1}
     rounds = [
         StageTiming(stage=stage, round=label, seconds=seconds, hit=False)
         for label in ROUNDS[2:]
-        for stage, seconds in [
-            *zip(chain, (3.2, 0.8, 0.1, 0.2, 0.3), strict=True),
-            ("train_encoder", 35.5),
-            ("validate_encoder", 2.1),
-        ]
+        for stage, seconds in chain.items()
     ]
     return [*(StageTiming(stage=s, seconds=t, hit=hit) for s, t, hit in once), *rounds]
 
 
 def evaluation() -> Evaluation:
+    points = [
+        ("Retrieval, times 100", "Cranfield", "this encoder", 0.419, 0.382, 0.457),
+        ("Retrieval, times 100", "Cranfield", "BM25", 0.374, 0.339, 0.410),
+        ("STS, times 100", "STS12", "this encoder", 0.610, 0.589, 0.631),
+    ]
+    names = ("panel", "task", "system", "value", "low", "high")
     return Evaluation(
         run="benchmark-20261122-120000-3f9a",
         page="/home/me/.sentemb/benchmarks/benchmark-20261122-120000-3f9a/page.html",
@@ -156,103 +186,22 @@ def evaluation() -> Evaluation:
             ["STS12", "spearman", "61.0 (58.9 to 63.1)", ""],
         ],
         points=[
-            Point(
-                panel=panel,
-                task=task,
-                system=system,
-                fixed=system == "BM25",
-                value=value,
-                low=low,
-                high=high,
-            )
-            for panel, task, system, value, low, high in (
-                ("Retrieval, times 100", "Cranfield", "this encoder", 0.419, 0.382, 0.457),
-                ("Retrieval, times 100", "Cranfield", "BM25", 0.374, 0.339, 0.410),
-                ("STS, times 100", "STS12", "this encoder", 0.610, 0.589, 0.631),
-            )
+            Point(fixed="BM25" in values, **dict(zip(names, values, strict=True)))
+            for values in points
         ],
     )
 
 
-def facts() -> list[Fact]:
-    return [
-        Fact(label="Data", value="3f9a" * 16),
-        Fact(label="Model", value="77c1" * 16),
-        Fact(label="Tracking", value="run 12", link="http://127.0.0.1:5000/#/runs/12"),
-        Fact(label="torch", value="2.13.0"),
-    ]
-
-
-def fixed_rows() -> list[FixedRow]:
-    return [
-        FixedRow(label="BM25", validation=directions(0.696, 0.8), test=directions(0.69, 0.79)),
-        FixedRow(label="start encoder", validation=directions(0.157, 0.2)),
-        FixedRow(label="random encoder", validation=directions(0.14, 0.12)),
-    ]
-
-
-def document() -> DocumentClusters:
-    return DocumentClusters(
-        name="18f-2016-09-14",
-        counterpart="What we learned while building a design system",
-        sentences=SENTENCES,
-        rounds=[
-            Labelling(label=label, clusters=clusters)
-            for label, clusters in zip(ROUNDS, LABELS, strict=True)
-        ],
-    )
-
-
-def cluster_sizes() -> list[ClusterSizes]:
-    return [
-        ClusterSizes(label="round 1", sizes=[2, 3, 4, 5, 6, 9], counts=[2100, 700, 300, 90, 31, 2]),
-        ClusterSizes(label="round 2", sizes=[2, 3, 4, 7, 20], counts=[900, 400, 100, 60, 44]),
-    ]
-
-
-def moves() -> list[Move]:
-    return [
-        Move(
-            label=label,
-            before=Place(alignment=1.1 - 0.2 * place, uniformity=-1.5 - 0.35 * place),
-            after=Place(alignment=0.8 - 0.2 * place, uniformity=-1.9 - 0.35 * place),
-        )
-        for place, label in enumerate(ROUNDS[2:])
-    ]
-
-
-def overlaps(rng: np.random.Generator) -> list[PairPoints]:
-    return [
-        PairPoints(label=label, jaccard=rng.beta(1.5, 6, 300), cosine=rng.beta(6, 3, 300))
-        for label in ROUNDS[2:]
-    ]
-
-
-def refused_documents() -> Refusals:
+def refusals(read: int, counts: dict[str, int], file: str, *rows: tuple[int, str, str]) -> Refusals:
     return Refusals(
-        read=1004,
-        counts={"empty": 3, "nul": 1},
-        file="objects/quarantine.parquet",
+        read=read,
+        counts=counts,
+        file=f"objects/{file}.parquet",
         rows=[
-            QuarantineRow(where="blog.jsonl", row=17, reason="empty", excerpt=""),
-            QuarantineRow(where="blog.jsonl", row=91, reason="nul", excerpt="The\x00 team"),
+            QuarantineRow(where="blog.jsonl", row=row, reason=reason, excerpt=excerpt)
+            for row, reason, excerpt in rows
         ],
     )
-
-
-def refused_labels() -> Refusals:
-    return Refusals(
-        read=400,
-        counts={"duplicate-label": 3},
-        file="objects/rejected_labels.parquet",
-        rows=[QuarantineRow(where="l.csv", row=5, reason="duplicate-label", excerpt="forms")],
-    )
-
-
-def pairs(*ends: tuple[int, int, float]) -> list[SentencePair]:
-    return [
-        SentencePair(left=SENTENCES[i], right=SENTENCES[j], cosine=value) for i, j, value in ends
-    ]
 
 
 @pytest.fixture(scope="session")
@@ -264,26 +213,35 @@ def report() -> RunReport:
         "itself is worth 0.013 over the same number of steps on neighbours, within the band.",
         notes=["The run shares its validation split with no training text."],
         command="python -m flows run --config deployments/demo.toml --name from-nothing",
-        facts=facts(),
+        facts={"Data": "3f9a" * 16, "Model": "77c1" * 16, "torch": "2.13.0"},
         candidates=1000,
         queries={"validation": 323, "test": 409},
-        rounds=round_rows(),
-        fixed=fixed_rows(),
-        document=document(),
-        cluster_sizes=cluster_sizes(),
-        similarities=similarities(rng),
-        moves=moves(),
-        overlaps=overlaps(rng),
+        rounds=round_rows(rng),
+        fixed=[
+            RoundRow(label="BM25", kind="fixed", scores=scored(validation=(0.696, 0.8), test=0.69)),
+            RoundRow(label="random", kind="fixed", scores=scored(validation=(0.14, 0.12))),
+        ],
+        document=DocumentClusters(
+            name="18f-2016-09-14",
+            counterpart="What we learned while building a design system",
+            sentences=SENTENCES,
+            clusters=dict(zip(ROUNDS, LABELS, strict=True)),
+        ),
         projections=projections(rng),
-        curves=curves(rng),
         evaluation=evaluation(),
-        best_pairs=pairs((2, 3, 0.91), (4, 5, 0.88)),
-        worst_pairs=pairs((0, 7, 0.12)),
         lost_queries=[
             LostQuery(query=SENTENCES[6], wanted="Roadmap", found="Forms that work", rank=812)
         ],
-        corpus={"documents": 1000, "sentences": 18_422, "mean_sentences": 18.422},
-        quarantine=refused_documents(),
-        labels=refused_labels(),
+        corpus={"documents": 1000, "sentences": 18_422, "read by the encoder": "5 % cut"},
+        quarantine=refusals(
+            1004,
+            {"empty": 3, "nul": 1},
+            "quarantine",
+            (17, "empty", ""),
+            (91, "nul", "The\x00 team"),
+        ),
+        labels=refusals(
+            400, {"duplicate-label": 3}, "rejected_labels", (5, "duplicate-label", "forms")
+        ),
         timings=timings(),
     )

@@ -12,12 +12,10 @@ from sentemb_core.corpus.documents import CorpusReport
 from sentemb_core.evaluation.label_free import MEASURES
 from sentemb_core.report.data import (
     DocumentClusters,
-    FixedRow,
-    Labelling,
+    LostQuery,
     Refusals,
     RoundRow,
     RunReport,
-    SentencePair,
     printable,
 )
 from sentemb_core.report.legends import COUNTS, DIAGNOSES
@@ -26,6 +24,7 @@ from sentemb_core.report.run_figures import draw
 from sentemb_core.report.run_page import CHAPTERS, chapters, run_page, write_report
 from sentemb_core.report.run_rows import kept_share_warnings
 from sentemb_core.types import Positives
+from tests.report.conftest import bare, scored
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -73,10 +72,6 @@ class Page(HTMLParser):
         self.text += data
 
 
-def bare(**fields: object) -> RunReport:
-    return RunReport(title="t", verdict="v", command="c", **fields)
-
-
 def page_of(report: RunReport) -> str:
     return run_page(report, draw(report))
 
@@ -84,13 +79,17 @@ def page_of(report: RunReport) -> str:
 def hostile(model):
     """The report with every text replaced by an attack, as the stages might pass it on."""
 
+    def attack(text):
+        return HOSTILE[len(text) % len(HOSTILE)]
+
     def attacked(value, key=""):
         if isinstance(value, dict):
-            return {k: attacked(v, k) for k, v in value.items()}
+            labels = key in {"facts", "clusters"}
+            return {attack(k) if labels else k: attacked(v, k) for k, v in value.items()}
         if isinstance(value, list):
             return [attacked(item, key) for item in value]
-        if isinstance(value, str) and key not in {"kind", "link", "positives"}:
-            return HOSTILE[len(value) % len(HOSTILE)]
+        if isinstance(value, str) and key not in {"kind", "positives", "split"}:
+            return attack(value)
         return value
 
     return RunReport.model_validate(attacked(model.model_dump()))
@@ -103,10 +102,10 @@ def full(report):
 
 @pytest.fixture(scope="module")
 def small(report):
-    """At most one figure of each kind."""
-    few = {"similarities": 1, "overlaps": 1, "projections": 1, "cluster_sizes": 1, "curves": 0}
-    fewer = {name: getattr(report, name)[:n] for name, n in few.items()}
-    return report.model_copy(update={**fewer, "rounds": report.rounds[:2], "timings": []})
+    """Few figures: the start, and one annotated round without its training."""
+    rounds = [report.rounds[0], report.rounds[2].model_copy(update={"curve": None})]
+    fewer = {"rounds": rounds, "projections": report.projections[:1], "timings": []}
+    return report.model_copy(update=fewer)
 
 
 @pytest.fixture(scope="module")
@@ -153,8 +152,8 @@ def test_links_lead_into_the_page_or_to_the_web(kind, request):
 
 
 def test_hostile_texts_are_shown_as_text():
-    pairs = [SentencePair(left=text, right=text, cosine=0.5) for text in HOSTILE]
-    shown = Page(page_of(bare(best_pairs=pairs))).text
+    lost = [LostQuery(query=text, wanted=text, found=text, rank=2) for text in HOSTILE]
+    shown = Page(page_of(bare(lost_queries=lost))).text
     assert all(printable(text) in shown for text in HOSTILE)
     assert "\u202e" not in shown
 
@@ -225,7 +224,7 @@ SELF_EXPLAINING = {"", "No.", "Sentence", "Count", "Value", "Meaning", "Fact", "
 
 
 def test_every_column_is_explained_in_its_chapter(report, full):
-    annotated = {labelling.label for labelling in report.document.rounds}
+    annotated = {*report.document.clusters}
     for chapter in full.split("<section")[1:]:
         columns = {html.unescape(one) for one in re.findall(r'<th scope="col">(.*?)</th>', chapter)}
         columns = {re.sub(r"^R@\d+$", "R@k", Page(one).text) for one in columns}
@@ -291,15 +290,21 @@ def test_an_empty_report_has_a_reason_for_every_empty_chapter():
 
 
 def test_a_score_that_was_not_measured_is_a_dash_and_not_a_zero():
-    report = bare(
-        rounds=[RoundRow(label="round 1", pairs=3, validation={"forward": {5: 0.5}})],
-        fixed=[FixedRow(label="BM25", validation={"forward": {1: 0.1}})],
-    )
-    assert rows_of(page_of(report))[3][:4] == ["round 1", DASH, "0.500", DASH]
+    rounds = [
+        RoundRow(label="round 1", numbers={"pairs": 3}),
+        RoundRow(label="round 2", scores=scored(validation=0.5)),
+    ]
+    content = chapters(bare(rounds=rounds), {})
+    assert rows_of(content["what_moved"])[2][:4] == ["round 2", "0.350", "0.500", "0.540"]
+    (row,) = rows_of(content["clusters"])[1:]
+    assert row == ["round 1", DASH, DASH, "3", DASH, DASH, DASH, DASH, DASH]
 
 
 def test_too_large_a_share_of_pairs_is_warned_about():
-    rows = [RoundRow(label=f"round {n}", kept_share=share) for n, share in enumerate((0.6, 0.61))]
+    rows = [
+        RoundRow(label=f"round {n}", numbers={"kept_share": share})
+        for n, share in enumerate((0.6, 0.61))
+    ]
     (warning,) = kept_share_warnings(rows)
     assert warning.startswith("round 1: 61 %")
     edges = [row.model_copy(update={"positives": "edge"}) for row in rows]
@@ -308,7 +313,7 @@ def test_too_large_a_share_of_pairs_is_warned_about():
 
 @pytest.mark.parametrize("positives", ["edge", "related"])
 def test_the_drift_of_bfloat16_is_on_the_page(positives: Positives):
-    row = RoundRow(label="round 1", pairs=3, drift=0.021, positives=positives)
+    row = RoundRow(label="round 1", numbers={"pairs": 3, "drift": 0.021}, positives=positives)
     assert "2.1 % in round 1" in Page(page_of(bare(rounds=[row]))).text
 
 
@@ -327,10 +332,7 @@ def test_a_cluster_can_be_read_without_its_colour():
     document = DocumentClusters(
         name="LEGO",
         sentences=["one", "two", "three"],
-        rounds=[
-            Labelling(label="start", clusters=[0, 1, 0]),
-            Labelling(label="round 1", clusters=[0, 0, 1]),
-        ],
+        clusters={"start": [0, 1, 0], "round 1": [0, 0, 1]},
     )
     rows = rows_of(chapters(bare(document=document), {})["before_and_after"])[1:]
     assert rows == [
@@ -343,7 +345,7 @@ def test_a_cluster_can_be_read_without_its_colour():
 def test_equal_reports_give_equal_files(small, tmp_path):
     first, second = (write_report(small, tmp_path / name) for name in "ab")
     names = sorted(p.relative_to(first.parent) for p in first.parent.rglob("*") if p.is_file())
-    assert len([name for name in names if name.suffix == ".png"]) == 8
+    assert len([name for name in names if name.suffix == ".png"]) == 10
     for name in names:
         assert (first.parent / name).read_bytes() == (second.parent / name).read_bytes()
 
@@ -366,9 +368,9 @@ def test_unchecked_values_are_checked_before_writing(tmp_path):
 def test_a_tile_of_a_control_follows_its_round(best, shown):
     kinds = ["start", "round", "round", "control", "control"]
     labels = ["start", "round 1", "round 2", "control 1", "control 2"]
-    scores = {"validation": {"forward": {5: 0.5}}}
+    scores = scored(validation=0.5)
     rows = [
-        RoundRow(label=label, kind=kind, best=place == best, **scores)
+        RoundRow(label=label, kind=kind, best=place == best, scores=scores)
         for place, (label, kind) in enumerate(zip(labels, kinds, strict=True))
     ]
     verdict = chapters(bare(rounds=rows), {})["verdict"]
