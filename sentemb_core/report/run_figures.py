@@ -38,9 +38,11 @@ FLAT = 38
 """Characters that fit under an axis in one line."""
 
 
-def canvas(size: tuple[float, float] = SIZE) -> tuple[Figure, Axes]:
+def canvas(title: str, size: tuple[float, float] = SIZE) -> tuple[Figure, Axes]:
     figure = Figure(figsize=size, layout="constrained")
-    return figure, figure.add_subplot()
+    axes = figure.add_subplot()
+    axes.set_title(drawable(title))
+    return figure, axes
 
 
 def column(rows: Sequence[RoundRow], name: str) -> np.ndarray:
@@ -84,7 +86,7 @@ def recall_drawings(report: RunReport) -> Iterator[Drawing]:
 
 def recall(report: RunReport, direction: Direction) -> Figure:
     """The deciding Recall@k of all encoders on both splits, with fixed rows as lines."""
-    figure, axes = canvas()
+    figure, axes = canvas(getattr(report, direction))
     path = [row for row in report.rounds if row.kind != "control"]
     controls = [row for row in report.rounds if row.kind == "control"]
 
@@ -110,7 +112,6 @@ def recall(report: RunReport, direction: Direction) -> Figure:
     axes.set_ylim(bottom=0)
     axes.set_ylabel(f"R@{CUTOFF}")
     figure.legend(loc="outside lower left", ncols=2, fontsize=8)
-    axes.set_title(drawable(getattr(report, direction)))
     return figure
 
 
@@ -142,7 +143,7 @@ def stability_drawings(report: RunReport) -> Iterator[Drawing]:
 
 def kept_share(rows: Sequence[RoundRow]) -> Figure:
     """Share of all pairs inside documents that became positives, and the warning line."""
-    figure, axes = canvas()
+    figure, axes = canvas("Pairs kept, %")
     shares = 100 * column(rows, "kept_share")
     bars = axes.bar(range(len(rows)), shares, color=BLUE, width=0.55)
     axes.bar_label(bars, [percent(row.numbers["kept_share"]) for row in rows], padding=2)
@@ -153,13 +154,12 @@ def kept_share(rows: Sequence[RoundRow]) -> Figure:
     axes.set_ylim(0, 109)
     axes.grid(visible=False, axis="x")
     name_places(axes, [row.label for row in rows])
-    axes.set_title("Pairs kept, %")
     return figure
 
 
 def churn(rows: Sequence[RoundRow]) -> Figure:
     """Adjusted Rand index of the clusters to those of the round before."""
-    figure, axes = canvas()
+    figure, axes = canvas("ARI to last")
     values = column(rows, "churn")
     axes.plot(values, color=GREEN, marker="D", linewidth=2)
     for place, value in enumerate(values):
@@ -167,7 +167,6 @@ def churn(rows: Sequence[RoundRow]) -> Figure:
         axes.annotate(text, (place, value), (0, 7), textcoords="offset points", ha="center")
     axes.set_ylim(min(0.0, values.min()), 1.09)
     name_places(axes, [row.label for row in rows])
-    axes.set_title("ARI to last")
     return figure
 
 
@@ -182,7 +181,7 @@ def cluster_drawings(report: RunReport) -> Iterator[Drawing]:
 
 def cluster_sizes(row: RoundRow, widest: int, highest: int) -> Figure:
     """Histogram of cluster sizes, on scales that all rounds share."""
-    figure, axes = canvas()
+    figure, axes = canvas(row.label)
     axes.bar(list(row.cluster_sizes), list(row.cluster_sizes.values()), color=BLUE, width=0.8)
     axes.set_xlim(0.3, widest + 0.7)
     axes.set_ylim(0.7, highest * 1.5)
@@ -193,7 +192,6 @@ def cluster_sizes(row: RoundRow, widest: int, highest: int) -> Figure:
     axes.grid(visible=False, axis="x")
     axes.set_xlabel("sentences in the cluster")
     axes.set_ylabel("clusters (log scale)")
-    axes.set_title(drawable(row.label))
     return figure
 
 
@@ -225,7 +223,7 @@ def similarity_drawings(report: RunReport) -> Iterator[Drawing]:
 
 def similarities(label: str, histogram: Similarities, highest: float) -> Figure:
     """Histograms of positives (filled) and negatives (outline), each as a share of its pairs."""
-    figure, axes = canvas()
+    figure, axes = canvas(label)
     edges = np.asarray(histogram.edges)
     axes.stairs(
         shares(histogram.negatives), edges, color=VERMILLION, linestyle="--", linewidth=1.6,
@@ -239,7 +237,6 @@ def similarities(label: str, histogram: Similarities, highest: float) -> Figure:
     axes.set_ylabel("% of the pairs")
     axes.xaxis.set_major_locator(MaxNLocator(nbins=5))
     legend_above(axes)
-    axes.set_title(drawable(label))
     return figure
 
 
@@ -260,7 +257,7 @@ def geometry_drawings(report: RunReport) -> Iterator[Drawing]:
 
 def geometry(moves: Sequence[tuple[str, Similarities, Similarities]]) -> Figure:
     """The alignment-uniformity plane (Wang and Isola, 2020), with an arrow for each round."""
-    figure, axes = canvas()
+    figure, axes = canvas("Alignment and uniformity")
     looks = zip(cycle(HUES), cycle(MARKERS), moves, strict=False)
     for hue, marker, (label, before, after) in looks:
         start, end = ((side.shape.uniformity, side.alignment) for side in (before, after))
@@ -275,7 +272,6 @@ def geometry(moves: Sequence[tuple[str, Similarities, Similarities]]) -> Figure:
     axes.set_xlabel("uniformity (lower: spread out)")
     axes.set_ylabel("alignment (lower: pairs closer)")
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
-    axes.set_title("Alignment and uniformity")
     return figure
 
 
@@ -300,13 +296,12 @@ def overlap_drawings(report: RunReport) -> Iterator[Drawing]:
 
 def overlap(label: str, jaccard: Sequence[float], cosine: Sequence[float], lowest: float) -> Figure:
     """Sampled pairs: shared words (x) and cosine (y), which is drawn from `lowest` to 1."""
-    figure, axes = canvas()
+    figure, axes = canvas(label)
     axes.plot(jaccard, cosine, "o", color=BLUE, alpha=0.45, markersize=3.5, mew=0)
     axes.set_xlim(-0.03, 1.03)
     axes.set_ylim(lowest - 0.03, 1.03)
     axes.set_xlabel("shared words (Jaccard)")
     axes.set_ylabel("cosine")
-    axes.set_title(drawable(label))
     return figure
 
 
@@ -322,7 +317,7 @@ def projection_drawings(report: RunReport) -> Iterator[Drawing]:
 
 def projection(points: Projection, limits: tuple[float, float, float, float]) -> Figure:
     """Sentences on the common axes: the largest groups in colour, other sentences as dots."""
-    figure, axes = canvas((4.2, 3.5))
+    figure, axes = canvas(points.label, (4.2, 3.5))
     groups = np.asarray(points.group)
     x, y = np.asarray(points.x), np.asarray(points.y)
     found, sizes = np.unique(groups, return_counts=True)
@@ -338,7 +333,6 @@ def projection(points: Projection, limits: tuple[float, float, float, float]) ->
     axes.grid(visible=False)
     axes.set_xlabel("first common axis")
     axes.set_ylabel("second common axis")
-    axes.set_title(drawable(points.label))
     return figure
 
 
@@ -359,7 +353,7 @@ def training_drawings(report: RunReport) -> Iterator[Drawing]:
 
 def training(rows: Sequence[RoundRow], column: Column) -> Figure:
     """Loss or gradient norm (running means), or learning rate, by step, one line a training."""
-    figure, axes = canvas()
+    figure, axes = canvas(column.replace("_", " ").capitalize())
     dashes = cycle(["-", "--", "-.", ":"])
     trained = [(row.label, row.curve) for row in rows if row.curve]
     drawn = [0.0]
@@ -376,7 +370,6 @@ def training(rows: Sequence[RoundRow], column: Column) -> Figure:
     axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
     axes.set_xlabel("step")
     figure.legend(loc="outside lower left", ncols=2, fontsize=8)
-    axes.set_title(column.replace("_", " ").capitalize())
     return figure
 
 
@@ -405,7 +398,7 @@ def timing_drawings(report: RunReport) -> Iterator[Drawing]:
 def timings(stages: Sequence[StageTiming]) -> Figure:
     """Seconds by stage, slowest first."""
     totals = seconds_by_stage(stages)
-    figure, axes = canvas((4.4, 0.9 + 0.27 * len(totals)))
+    figure, axes = canvas("Where the time went", (4.4, 0.9 + 0.27 * len(totals)))
     names = [drawable(name) for name in totals]
     bars = axes.barh(range(len(names)), list(totals.values()), color=BLUE, height=0.6)
     axes.bar_label(bars, [f"{seconds:.1f} s" for seconds in totals.values()], padding=3)
@@ -414,7 +407,6 @@ def timings(stages: Sequence[StageTiming]) -> Figure:
     axes.margins(x=0.16)
     axes.grid(visible=False, axis="y")
     axes.set_xlabel("seconds")
-    axes.set_title("Where the time went")
     return figure
 
 
