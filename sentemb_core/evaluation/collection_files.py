@@ -63,7 +63,7 @@ def read_beir(folder: Path, split: str = "test", *, hide_own: bool = True) -> Co
 
     Raises:
         UnreadableSourceError, BadDataError: E103, E100, as `beir_texts` and `beir_judgements`.
-        DuplicateIdError, UnknownLabelsError, NoQueriesError: E105, E501, E502, as `judged`.
+        DuplicateIdError, UnknownLabelsError, NoQueriesError: as `judged_collection`.
         NoQueriesError: E502, every relevant document has the id of its query, and is hidden.
     """
     judgements = list(beir_judgements(folder, split))
@@ -119,7 +119,7 @@ def read_trec_style(docs: Path, queries: Path, qrels: Path) -> Collection:
     Raises:
         UnreadableSourceError, MissingColumnError: E103, E104.
         BadDataError: E100, a query without a text, or a grade that is no whole number of 32 bits.
-        DuplicateIdError, UnknownLabelsError, NoQueriesError: E105, E501, E502, as `judged`.
+        DuplicateIdError, UnknownLabelsError, NoQueriesError: as `judged_collection`.
     """
     documents = _rows(docs, "doc_id", "text")
     asked = _rows(queries, "query_id", texts=("text",))
@@ -146,7 +146,7 @@ def product_clusters(path: Path) -> Collection:
     Raises:
         UnreadableSourceError, MissingColumnError: E103, E104.
         BadDataError: E100, a row without a title or a cluster.
-        NoQueriesError: E502, as `judged`.
+        NoQueriesError: E502, as `judged_collection`.
     """
     rows = _rows(path, "cluster_id", texts=("title",))
     alone = [place for place, row in enumerate(rows) if row["cluster_id"] is None]
@@ -174,7 +174,7 @@ def product_pairs(path: Path) -> Collection:
     Raises:
         UnreadableSourceError, MissingColumnError: E103, E104.
         BadDataError: E100, a row without a title.
-        NoQueriesError: E502, as `judged`.
+        NoQueriesError: E502, as `judged_collection`.
     """
     rows = _rows(path, "label", texts=("title1", "title2"))
     left, right = _numbered(row["title1"] for row in rows), _numbered(row["title2"] for row in rows)

@@ -176,7 +176,8 @@ def result_of(
     }
     main = values[collection.main]
     tied = collection.tied[places if len(main) == len(places) else relevant.query]
-    sums = np.stack([_sums(main, tied), _sums(np.ones(len(main)), tied)], axis=1)
+    group = np.unique(tied, return_inverse=True)[1]
+    sums = np.stack([np.bincount(group, main), np.bincount(group)], axis=1)
     alone = len(sums) == len(main)
     return TaskResult(
         task=collection.name,
@@ -185,12 +186,6 @@ def result_of(
         units=main[:, None] if alone else sums,
         statistic="mean" if alone else "ratio",
     )
-
-
-def _sums(
-    values: Float64[np.ndarray, " queries"], groups: Int64[np.ndarray, " queries"]
-) -> Float64[np.ndarray, " groups"]:
-    return np.bincount(np.unique(groups, return_inverse=True)[1], values)
 
 
 def _zero_elsewhere(

@@ -43,16 +43,6 @@ class Judgement(NamedTuple):
     grade: int
 
 
-class Judged(NamedTuple):
-    """The places of the judged queries, and the relevant documents of those that have one.
-
-    `relevant` counts the judged queries from 0 and leaves out those without a relevant document.
-    """
-
-    asking: Int64[np.ndarray, " asking"]
-    relevant: Relevant
-
-
 @dataclass(frozen=True)
 class Collection:
     """A retrieval task.
@@ -124,61 +114,61 @@ def judged_collection(
 ) -> Collection:
     """Return the collection of the judged queries.
 
+    Of several judgements of one query and document the last one counts, and a warning is logged. A
+    relevant document that does not exist counts as never found, as in trec_eval.
+
     Args:
         name: As in tables.
         main: The measure that stands for the task.
         documents: With distinct ids.
         queries: With distinct ids; queries without a judgement are left out.
-        judgements: As `judged` reads them.
+        judgements: A query without a relevant document counts 0.
         hidden: Ids of hidden documents by query id; ids that do not exist are ignored.
-
-    Raises:
-        DuplicateIdError, UnknownLabelsError, NoQueriesError: E105, E501, E502, as `judged`.
-    """
-    document_ids = [document.key for document in documents]
-    result = judged(name, [query.key for query in queries], document_ids, judgements)
-    asking = [queries[place] for place in result.asking.tolist()]
-    place = {key: k for k, key in enumerate(document_ids)}
-    places = [[place[key] for key in hidden.get(query.key, ()) if key in place] for query in asking]
-    if empty := sum(not query.text.strip() for query in asking):
-        log.warning("%s: queries without a word: %d of %d", name, empty, len(asking))
-    log.info(
-        "%s: documents: %d, queries: %d (without a relevant document, which count 0: %d; left out "
-        "as not judged: %d)",
-        *(name, len(documents), len(asking), len(asking) - len(result.relevant.query)),
-        len(queries) - len(asking),
-    )
-    return Collection(
-        name=name,
-        main=main,
-        document_ids=document_ids,
-        titles=[document.title for document in documents],
-        texts=[document.text for document in documents],
-        query_ids=[query.key for query in asking],
-        queries=[query.text for query in asking],
-        relevant=result.relevant,
-        hidden={k: np.array(some, np.int64) for k, some in enumerate(places) if some},
-    )
-
-
-def judged(
-    name: str,
-    query_ids: Sequence[str],
-    document_ids: Sequence[str],
-    judgements: Iterable[Judgement],
-) -> Judged:
-    """Return the judgements by the places of queries and documents.
-
-    Of several judgements of one query and document the last one counts, and a warning is logged. A
-    relevant document that does not exist counts as never found, as in trec_eval.
 
     Raises:
         DuplicateIdError: E105, two queries or two documents have one id.
         UnknownLabelsError: E501, more than 1 % name a query or a document that does not exist.
         NoQueriesError: E502, no query has a relevant document.
     """
-    query_place = _places(name, "queries", query_ids)
-    document_place = _places(name, "documents", document_ids)
+    query_place, place = _places(name, "queries", queries), _places(name, "documents", documents)
+    grades = _grades(name, judgements, query_place, place)
+    judged = {query for query, _ in grades}
+    asking = [query for query in queries if query.key in judged]
+    relevant = _relevant(grades, _places(name, "queries", asking), place)
+    if relevant is None:
+        raise NoQueriesError(
+            f"A collection needs a query with a relevant document; found none of {len(queries)} "
+            f"queries of {name} ({len(grades)} judgements). Check the grades and the split."
+        )
+    places = [[place[key] for key in hidden.get(query.key, ()) if key in place] for query in asking]
+    if empty := sum(not query.text.strip() for query in asking):
+        log.warning("%s: queries without a word: %d of %d", name, empty, len(asking))
+    log.info(
+        "%s: documents: %d, queries: %d (without a relevant document, which count 0: %d; left out "
+        "as not judged: %d)",
+        *(name, len(documents), len(asking), len(asking) - len(relevant.query)),
+        len(queries) - len(asking),
+    )
+    return Collection(
+        name=name,
+        main=main,
+        document_ids=[document.key for document in documents],
+        titles=[document.title for document in documents],
+        texts=[document.text for document in documents],
+        query_ids=[query.key for query in asking],
+        queries=[query.text for query in asking],
+        relevant=relevant,
+        hidden={k: np.array(some, np.int64) for k, some in enumerate(places) if some},
+    )
+
+
+def _grades(
+    name: str,
+    judgements: Iterable[Judgement],
+    queries: Mapping[str, int],
+    documents: Mapping[str, int],
+) -> dict[tuple[str, str], int]:
+    """Return the last grade of each pair; refuse judgements of other texts."""
     grades: dict[tuple[str, str], int] = {}
     contradicted = 0
     for query, document, grade in judgements:
@@ -186,43 +176,6 @@ def judged(
         grades[query, document] = grade
     if contradicted:
         log.warning("%s: judgements replaced by a later, different one: %d", name, contradicted)
-    _require_known(name, grades, query_place, document_place)
-    pairs = [
-        (query_place[query], document_place.get(document, ABSENT), grade)
-        for (query, document), grade in grades.items()
-        if grade > 0 and query in query_place
-    ]
-    if all(document == ABSENT for _, document, _ in pairs):
-        raise NoQueriesError(
-            f"A collection needs a query with a relevant document; found none of {len(query_ids)} "
-            f"queries of {name} ({len(grades)} judgements). Check the grades and the split."
-        )
-    query, item, grade = np.array(sorted(pairs), dtype=np.int64).T
-    judged_places = {query_place[query] for query, _ in grades if query in query_place}
-    asking = np.array(sorted(judged_places), dtype=np.int64)
-    answered, sizes = np.unique(query, return_counts=True)
-    bounds = np.append(0, np.cumsum(sizes))
-    return Judged(asking, Relevant(np.searchsorted(asking, answered), item, bounds, grade))
-
-
-def _places(name: str, kind: str, ids: Sequence[str]) -> Mapping[str, int]:
-    places: dict[str, int] = {}
-    for place, key in enumerate(ids):
-        if places.setdefault(key, place) != place:
-            raise DuplicateIdError(
-                f"Ids of the {kind} of {name} must be unique; found {key!r} as number "
-                f"{places[key] + 1} and as number {place + 1}. Repair the ids."
-            )
-    return places
-
-
-def _require_known(
-    name: str,
-    grades: Mapping[tuple[str, str], int],
-    queries: Mapping[str, int],
-    documents: Mapping[str, int],
-) -> None:
-    """Refuse judgements of other texts; log a warning if few are left out."""
     unknown = [pair for pair in grades if pair[0] not in queries or pair[1] not in documents]
     if len(unknown) > MOST_UNKNOWN * len(grades):
         raise UnknownLabelsError(
@@ -232,3 +185,32 @@ def _require_known(
         )
     if unknown:
         log.warning("%s: judgements of unknown ids: %d of %d", name, len(unknown), len(grades))
+    return grades
+
+
+def _relevant(
+    grades: Mapping[tuple[str, str], int], queries: Mapping[str, int], documents: Mapping[str, int]
+) -> Relevant | None:
+    """Return the relevant documents of these queries; None if none exists."""
+    pairs = sorted(
+        (queries[query], documents.get(document, ABSENT), grade)
+        for (query, document), grade in grades.items()
+        if grade > 0 and query in queries
+    )
+    if all(document == ABSENT for _, document, _ in pairs):
+        return None
+    query, item, grade = np.array(pairs, dtype=np.int64).T
+    answered, sizes = np.unique(query, return_counts=True)
+    return Relevant(answered, item, np.append(0, np.cumsum(sizes)), grade)
+
+
+def _places(name: str, kind: str, texts: Sequence[Text]) -> dict[str, int]:
+    """Return the place of each text by its id, which must be unique."""
+    places: dict[str, int] = {}
+    for place, (key, *_) in enumerate(texts):
+        if places.setdefault(key, place) != place:
+            raise DuplicateIdError(
+                f"Ids of the {kind} of {name} must be unique; found {key!r} as number "
+                f"{places[key] + 1} and as number {place + 1}. Repair the ids."
+            )
+    return places

@@ -55,15 +55,8 @@ def interval(result: TaskResult) -> Interval:
 
 
 def comparison(first: TaskResult, second: TaskResult) -> Comparison:
-    """Return the paired difference of two encoders on one task.
-
-    Raises:
-        BadDataError: the results differ in units or measure.
-    """
-    units = len(first.units)
-    resampled = _resampled_gains([(first, second)], SEED)
-    gain = difference_of(first.value - second.value, resampled, units)
-    return _comparison(first.task, first.main, first.value, second.value, gain, units)
+    """Return the paired difference of two encoders on one task, as `average_comparison`."""
+    return average_comparison(first.task, [(first, second)])
 
 
 def average_comparison(name: str, results: Sequence[tuple[TaskResult, TaskResult]]) -> Comparison:
@@ -71,12 +64,25 @@ def average_comparison(name: str, results: Sequence[tuple[TaskResult, TaskResult
 
     Units are drawn task by task; tasks with equally many units share their draws, as in
     `seeds_interval`. The interval is for other units of the same tasks, not for other tasks.
+
+    Raises:
+        BadDataError: the results of a task differ in units or measure.
     """
-    firsts, seconds = (float(np.mean([pair[side].value for pair in results])) for side in range(2))
-    gains = _gains_of_tasks([[pair] for pair in results])
-    units = sum(len(first.units) for first, _ in results)
-    gain = difference_of(firsts - seconds, np.mean(gains, axis=0), units)
-    return _comparison(name, "average", firsts, seconds, gain, units)
+    first, second = (float(np.mean([pair[side].value for pair in results])) for side in range(2))
+    tasks = [[pair] for pair in results]
+    units = units_in(tasks)
+    gain = difference_of(first - second, np.mean(_gains_of_tasks(tasks), axis=0), units)
+    return Comparison(
+        task=name,
+        measure=results[0][0].main if len(results) == 1 else "average",
+        first=first,
+        second=second,
+        difference=gain.mean,
+        low=gain.low,
+        high=gain.high,
+        superiority=gain.superiority,
+        units=units,
+    )
 
 
 def seeds_interval(tasks: Sequence[Sequence[tuple[TaskResult, TaskResult]]]) -> Difference:
@@ -107,22 +113,6 @@ def units_in(tasks: Sequence[Sequence[tuple[TaskResult, TaskResult]]]) -> int:
     return sum(len(first.units) for ((first, _), *_) in tasks)
 
 
-def _comparison(
-    task: str, measure: str, first: float, second: float, gain: Difference, units: int
-) -> Comparison:
-    return Comparison(
-        task=task,
-        measure=measure,
-        first=first,
-        second=second,
-        difference=gain.mean,
-        low=gain.low,
-        high=gain.high,
-        superiority=gain.superiority,
-        units=units,
-    )
-
-
 def _resampled(result: TaskResult) -> Float64[np.ndarray, " resamples"]:
     match result.statistic:
         case "mean":
@@ -146,7 +136,7 @@ def _gains_of_tasks(
 
 
 def _resampled_gains(
-    pairs: Sequence[tuple[TaskResult, TaskResult]], seed: int, *, shared: bool = False
+    pairs: Sequence[tuple[TaskResult, TaskResult]], seed: int, *, shared: bool
 ) -> Float64[np.ndarray, " resamples"]:
     """Return the resampled mean difference of pairs with the same units and shared draws."""
     firsts, seconds = zip(*pairs, strict=True)

@@ -7,12 +7,11 @@ not kept: memory grows with the evaluation texts only. Hashes have 64 bits, so o
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Bool, Int64, UInt64
+from jaxtyping import Int64, UInt64
 
 from sentemb_core.config.suite import ProbeTask, RetrievalTask, StsTask, Task
 from sentemb_core.evaluation.collection_files import beir_judgements, beir_texts, read_collection
@@ -23,6 +22,8 @@ from sentemb_core.types import Value
 
 RUN = 8
 """Words in a run."""
+
+NO_HASHES = np.zeros(0, np.uint64)
 
 FACTOR = np.uint64(0x9E3779B97F4A7C15)
 """Factor of the polynomial hash of a run; odd, so that no bit is lost."""
@@ -41,26 +42,27 @@ class Overlap(Value):
     runs: float | None
 
 
-@dataclass
 class _Wanted:
-    """Hashes of the texts and runs of all sets, and whether each occurs in the corpus."""
+    """Hashes of all sets, and whether each occurs in the corpus."""
 
-    texts: UInt64[np.ndarray, " texts"]
-    runs: UInt64[np.ndarray, " runs"]
-    text_found: Bool[np.ndarray, " texts"] = field(init=False)
-    run_found: Bool[np.ndarray, " runs"] = field(init=False)
+    def __init__(self, sets: Iterable[UInt64[np.ndarray, " _"]]) -> None:
+        self.hashes = np.unique(np.concatenate([NO_HASHES, *sets]))
+        self.in_corpus = np.zeros(len(self.hashes), bool)
 
-    def __post_init__(self) -> None:
-        self.text_found = np.zeros(len(self.texts), bool)
-        self.run_found = np.zeros(len(self.runs), bool)
+    def mark(self, found: UInt64[np.ndarray, " found"]) -> None:
+        places = self._places(found)
+        self.in_corpus[places[places >= 0]] = True
 
-    def mark(self, sentences: Sequence[str]) -> None:
-        """Mark the texts and runs that occur in a document of the corpus."""
-        hashed = [word_hashes(sentence) for sentence in sentences]
-        document = np.concatenate(hashed) if hashed else np.zeros(0, np.uint64)
-        whole = np.array([text_hash(text) for text in (*hashed, document)], np.uint64)
-        _mark(self.texts, self.text_found, whole)
-        _mark(self.runs, self.run_found, run_hashes(document))
+    def share(self, own: UInt64[np.ndarray, " own"]) -> float | None:
+        """Return the share of one set's hashes that occur in the corpus; None for an empty set."""
+        return float(self.in_corpus[self._places(own)].mean()) if len(own) else None
+
+    def _places(self, found: UInt64[np.ndarray, " found"]) -> Int64[np.ndarray, " found"]:
+        """Return the place of each hash among the wanted hashes; -1 if it is not wanted."""
+        if not len(self.hashes):
+            return np.full(len(found), -1)
+        places = np.minimum(np.searchsorted(self.hashes, found), len(self.hashes) - 1)
+        return np.where(self.hashes[places] == found, places, -1)
 
 
 def overlaps(
@@ -76,19 +78,26 @@ def overlaps(
         name: [hashes for text in dict.fromkeys(texts) if len(hashes := word_hashes(text))]
         for name, texts in evaluation.items()
     }
-    texts = {name: _distinct(list(map(text_hash, hashes))) for name, hashes in hashed.items()}
-    runs = {
-        name: np.unique(np.concatenate([np.zeros(0, np.uint64), *map(run_hashes, hashes)]))
-        for name, hashes in hashed.items()
+    texts = {
+        name: np.unique(np.array([text_hash(one) for one in some], np.uint64))
+        for name, some in hashed.items()
     }
-    wanted = _Wanted(_union(texts.values()), _union(runs.values()))
+    runs = {
+        name: np.unique(np.concatenate([NO_HASHES, *map(run_hashes, some)]))
+        for name, some in hashed.items()
+    }
+    wanted_texts, wanted_runs = _Wanted(texts.values()), _Wanted(runs.values())
     for sentences in corpus:
-        wanted.mark(sentences)
+        by_sentence = [word_hashes(sentence) for sentence in sentences]
+        document = np.concatenate([NO_HASHES, *by_sentence])
+        whole = [text_hash(text) for text in (*by_sentence, document)]
+        wanted_texts.mark(np.array(whole, np.uint64))
+        wanted_runs.mark(run_hashes(document))
     return {
         name: Overlap(
             texts=len(texts[name]),
-            exact=_share(texts[name], wanted.texts, wanted.text_found) or 0.0,
-            runs=_share(runs[name], wanted.runs, wanted.run_found),
+            exact=wanted_texts.share(texts[name]) or 0.0,
+            runs=wanted_runs.share(runs[name]),
         )
         for name in evaluation
     }
@@ -116,41 +125,6 @@ def run_hashes(hashed: UInt64[np.ndarray, " words"]) -> UInt64[np.ndarray, " run
     for place in range(RUN):
         hashes = hashes * FACTOR + hashed[place : place + count]
     return hashes
-
-
-def _distinct(hashes: Sequence[int]) -> UInt64[np.ndarray, " n"]:
-    return np.unique(np.array(hashes, np.uint64))
-
-
-def _union(sets: Iterable[UInt64[np.ndarray, " n"]]) -> UInt64[np.ndarray, " all"]:
-    return np.unique(np.concatenate([np.zeros(0, np.uint64), *sets]))
-
-
-def _mark(
-    wanted: UInt64[np.ndarray, " wanted"],
-    in_corpus: Bool[np.ndarray, " wanted"],
-    found: UInt64[np.ndarray, " found"],
-) -> None:
-    places = _places(found, wanted)
-    in_corpus[places[places >= 0]] = True
-
-
-def _places(
-    found: UInt64[np.ndarray, " found"], wanted: UInt64[np.ndarray, " wanted"]
-) -> Int64[np.ndarray, " found"]:
-    """Return the place of each hash among the sorted wanted hashes; -1 if it is not wanted."""
-    if not len(wanted):
-        return np.full(len(found), -1)
-    places = np.minimum(np.searchsorted(wanted, found), len(wanted) - 1)
-    return np.where(wanted[places] == found, places, -1)
-
-
-def _share(
-    own: UInt64[np.ndarray, " own"],
-    wanted: UInt64[np.ndarray, " wanted"],
-    in_corpus: Bool[np.ndarray, " wanted"],
-) -> float | None:
-    return float(in_corpus[_places(own, wanted)].mean()) if len(own) else None
 
 
 def task_texts(task: Task, folder: Path, *, beir_documents: bool = True) -> dict[str, list[str]]:

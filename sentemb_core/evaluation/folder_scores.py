@@ -58,7 +58,8 @@ def scores_of_folder(encoder: Encoder, documents: Path, config: ValidationConfig
             add_special_tokens=encoder.add_special_tokens,
             unknown=encoder.unknown_id,
         )
-        benchmark, corpus = with_one_split(ValidationPool.open(folder)), TokenCorpus.open(folder)
+        pool, corpus = ValidationPool.open(folder), TokenCorpus.open(folder)
+        benchmark = replace(pool, query_split=np.full(len(pool.query_split), "test"))
         systems: dict[str, Scorers] = {
             OWN: encoder_scorers(encoder, corpus, benchmark),
             WORDS: bm25_scorers(*pool_texts(documents, benchmark)),
@@ -71,8 +72,3 @@ def scores_of_folder(encoder: Encoder, documents: Path, config: ValidationConfig
             systems={label: pool_ranks.scores() for label, pool_ranks in ranks.items()},
             lead=paired_difference(*hits, seed=0),
         )
-
-
-def with_one_split(benchmark: ValidationPool) -> ValidationPool:
-    """Return the pool with every query in the test split."""
-    return replace(benchmark, query_split=np.full(len(benchmark.query_split), "test"))

@@ -42,17 +42,6 @@ LONGEST = 16
 
 SEED = 0
 
-MEASURES = (
-    "alignment",
-    "uniformity",
-    "effective_rank",
-    "mean_cosine",
-    "hubness",
-    "duplicate_rate",
-    "positives_at_5",
-)
-"""Measures of a diagnosis, in the order of tables."""
-
 
 class Diagnosis(Value):
     """One encoder's vectors on one sample of texts.
@@ -78,6 +67,10 @@ class Diagnosis(Value):
     texts: int
     positives: int
     held_out: bool | None = None
+
+
+MEASURES = tuple(Diagnosis.model_fields)[:7]
+"""Measures of a diagnosis, in the order of tables."""
 
 
 def diagnosis(

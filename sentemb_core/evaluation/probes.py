@@ -69,10 +69,8 @@ def nested_predictions(features: Features, label: Classes, folds: int = FOLDS) -
     update = log_progress("folds probed", folds)
     for fold, (train, test) in enumerate(stratified_folds(label, folds)):
         update(fold)
-        accuracy = _fold_accuracy(features[train], label[train], SMALL_GRID, folds)
-        best = SMALL_GRID[int(accuracy.argmax())]
-        probe = next(_probes(features[train], label[train], [best]))
-        values[test], dev[fold] = _classes(probe, features[test]), accuracy.max()
+        probe, dev[fold] = _probe_by_folds(features[train], label[train], SMALL_GRID, folds)
+        values[test] = _classes(probe, features[test])
     return Predictions(np.arange(len(label)), values, float(dev.mean()))
 
 
@@ -86,10 +84,8 @@ def predictions_by_folds(
     """
     _require_members(label[train], folds)
     _require_trained(label, train, test)
-    accuracy = _fold_accuracy(features[train], label[train], WIDE_GRID, folds)
-    best = WIDE_GRID[int(accuracy.argmax())]
-    probe = next(_probes(features[train], label[train], [best]))
-    return Predictions(test, _classes(probe, features[test]), float(accuracy.max()))
+    probe, dev = _probe_by_folds(features[train], label[train], WIDE_GRID, folds)
+    return Predictions(test, _classes(probe, features[test]), dev)
 
 
 def predictions_by_dev(
@@ -164,16 +160,21 @@ def _best_on_dev(
     return Predictions(test, values, dev)
 
 
-def _fold_accuracy(
+def _probe_by_folds(
     features: Features, label: Classes, grid: Sequence[float], folds: int
-) -> Float64[np.ndarray, " grid"]:
-    """Return the mean accuracy over folds of each value of C, rounded so that ties are exact."""
+) -> tuple[Any, float]:
+    """Return the probe with the best mean accuracy over folds, and that accuracy.
+
+    Accuracies are rounded so that ties are exact.
+    """
     right = [
         [probe.score(features[test], label[test]) for probe in _probes(x, label[train], grid)]
         for train, test in stratified_folds(label, folds)
         for x in [features[train]]
     ]
-    return np.array(right, np.float64).mean(axis=0).round(12)
+    accuracy = np.array(right, np.float64).mean(axis=0).round(12)
+    best = grid[int(accuracy.argmax())]
+    return next(_probes(features, label, [best])), float(accuracy.max())
 
 
 def _probes(

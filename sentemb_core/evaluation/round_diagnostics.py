@@ -40,6 +40,9 @@ COUNTED = (
 )
 """Numbers of `write_pairs` that are reported for a round."""
 
+CHANGES = ("churn", "new_share", "gone_share", "related_share", "drift")
+"""Numbers of `Diagnostics` that are reported for a round."""
+
 
 class Similarities(Value):
     """Similarities of a round's positives and negatives under one encoder."""
@@ -198,11 +201,7 @@ def annotation_numbers(pairs: Path, result: Diagnostics) -> dict[str, int | floa
         "cluster_size_mean": sentences / sum(sizes.values()),
         "cluster_size_largest": max(sizes),
         "giving_share": report["giving_documents"] / training_documents,
-        "churn": result.churn,
-        "new_share": result.new_share,
-        "gone_share": result.gone_share,
-        "related_share": result.related_share,
-        "drift": result.drift,
+        **{name: getattr(result, name) for name in CHANGES},
     }
     if result.after:
         numbers |= {

@@ -36,21 +36,6 @@ class StsPairs:
         return len(self.gold)
 
 
-@dataclass(frozen=True)
-class StsScores:
-    """Spearman correlations, -1 to 1 (tables print them times 100).
-
-    all: over the pairs of all subsets together; papers report it.
-    mean, wmean: means of the subsets' correlations, plain and weighted by their pairs.
-    """
-
-    all: float
-    mean: float
-    wmean: float
-    pairs: int
-    subsets: dict[str, float]
-
-
 def read_sts(*paths: Path) -> StsPairs:
     """Read Parquet files with the columns sentence1, sentence2, score and optionally subset.
 
@@ -84,15 +69,21 @@ def read_sts(*paths: Path) -> StsPairs:
 
 
 def sts_result(name: str, pairs: StsPairs, similarity: Float64[np.ndarray, " pairs"]) -> TaskResult:
-    """Return Spearman `all`, `mean` and `wmean`; the units are similarity and gold of each pair."""
-    scores = sts_scores(similarity, pairs)
-    return TaskResult(
-        task=name,
-        main="spearman",
-        measures={"spearman": scores.all, "mean": scores.mean, "wmean": scores.wmean},
-        units=np.stack([similarity, pairs.gold], axis=1),
-        statistic="spearman",
-    )
+    """Return Spearman's correlations with the gold scores, -1 to 1; a unit is a pair.
+
+    `spearman` is over the pairs of all subsets together; papers report it. `mean` and `wmean` are
+    means of the subsets' correlations, plain and weighted by their pairs.
+    """
+    subset = np.array(pairs.subset)
+    names, counts = np.unique(subset, return_counts=True)
+    single = np.array([spearman(similarity[subset == n], pairs.gold[subset == n]) for n in names])
+    measures = {
+        "spearman": spearman(similarity, pairs.gold),
+        "mean": float(single.mean()),
+        "wmean": float(np.average(single, weights=counts)),
+    }
+    units = np.stack([similarity, pairs.gold], axis=1)
+    return TaskResult(name, "spearman", measures, units, "spearman")
 
 
 def similarities(encoder: Encoder, pairs: StsPairs) -> Float64[np.ndarray, " pairs"]:
@@ -110,20 +101,6 @@ def random_similarities(pairs: StsPairs, seed: int) -> Float64[np.ndarray, " pai
         random_vectors(text_hashes(texts), DIM, seed) for texts in (pairs.first, pairs.second)
     )
     return cosines(first, second)
-
-
-def sts_scores(similarity: Float64[np.ndarray, " pairs"], pairs: StsPairs) -> StsScores:
-    """Return the correlations of these similarities with the gold scores."""
-    subset = np.array(pairs.subset)
-    names, counts = np.unique(subset, return_counts=True)
-    single = np.array([spearman(similarity[subset == n], pairs.gold[subset == n]) for n in names])
-    return StsScores(
-        all=spearman(similarity, pairs.gold),
-        mean=float(single.mean()),
-        wmean=float(np.average(single, weights=counts)),
-        pairs=len(pairs),
-        subsets=dict(zip(names.tolist(), single.tolist(), strict=True)),
-    )
 
 
 def cosines(

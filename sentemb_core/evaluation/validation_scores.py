@@ -177,12 +177,9 @@ def _documents_of(
 
 
 def _means(ranks: Ranks, candidates: int) -> DirectionScores:
-    at = {k: float(recall(ranks, k).mean()) for k in (1, 5, 10, 20)}
+    at = {f"recall_at_{k}": float(recall(ranks, k).mean()) for k in (1, 5, 10, 20)}
     return DirectionScores(
-        recall_at_1=at[1],
-        recall_at_5=at[5],
-        recall_at_10=at[10],
-        recall_at_20=at[20],
+        **at,
         mrr_at_10=float(reciprocal_rank(ranks, 10).mean()),
         queries=len(ranks),
         candidates=candidates,

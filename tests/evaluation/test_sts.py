@@ -31,7 +31,6 @@ from sentemb_core.evaluation.sts import (
     similarities,
     spearman,
     sts_result,
-    sts_scores,
 )
 from tests import tiny
 from tests.parquet import write
@@ -64,29 +63,27 @@ def test_all_mean_and_wmean_have_their_hand_values():
     Together the ranks 1 2 3 4 6 5 and 3 4 5 6 1 2 differ by 2 2 2 2 5 3: 1 - 6 * 50 / 210.
     """
     drawn = pairs([3, 4, 5, 6, 1, 2], ["a"] * 4 + ["b"] * 2)
-    scores = sts_scores(np.array([1, 2, 3, 4, 6, 5]) / 10, drawn)
-    assert scores.subsets == pytest.approx({"a": 1.0, "b": -1.0})
-    assert scores.all == pytest.approx(1 - 300 / 210)
-    assert (scores.mean, scores.wmean) == pytest.approx((0.0, 2 / 6))
-    assert scores.pairs == 6
+    found = sts_result("t", drawn, np.array([1, 2, 3, 4, 6, 5]) / 10)
+    assert found.measures == pytest.approx({"spearman": 1 - 300 / 210, "mean": 0.0, "wmean": 2 / 6})
+    assert found.value == found.measures["spearman"]
+    assert (found.units.shape, found.statistic) == ((6, 2), "spearman")
 
 
 def test_main_measure_is_over_all_pairs():
     words = [f"w{k}" for k in range(5, 17)]
     drawn = StsPairs(words, words[5::-1] + words[:6], np.arange(12.0) % 5, ["a"] * 4 + ["b"] * 8)
     similarity = similarities(tiny.static(), drawn)
-    found, scores = sts_result("t", drawn, similarity), sts_scores(similarity, drawn)
-    assert found.value == scores.all != scores.mean
-    assert found.measures["mean"] == scores.mean
+    found = sts_result("t", drawn, similarity)
+    assert found.value == spearman(similarity, drawn.gold) != found.measures["mean"]
 
 
 def test_constant_and_random_encoders_score_about_0():
     drawn = pairs(np.random.default_rng(0).uniform(0, 5, 500).tolist(), ["a"] * 500)
-    assert sts_scores(np.full(500, 0.5), drawn).all == 0
+    assert sts_result("t", drawn, np.full(500, 0.5)).value == 0
     first, second = (
         random_vectors(text_hashes(texts), 32, 0) for texts in (drawn.first, drawn.second)
     )
-    assert abs(sts_scores(cosines(first, second), drawn).all) < 0.15
+    assert abs(sts_result("t", drawn, cosines(first, second)).value) < 0.15
 
 
 def test_equal_texts_have_random_cosine_1():
@@ -205,5 +202,5 @@ def test_minilm_has_its_published_score(larger_sets: Path, minilm: Encoder, name
     parts = SEVERAL_FILES.get(name, (name,))
     files = [larger_sets / f"{part}.parquet" for part in parts]
     pairs = read_sts(*files)
-    found = sts_scores(similarities(minilm, pairs), pairs)
-    assert 100 * found.all == pytest.approx(GOLDEN["minilm"][name], abs=GOLDEN["tolerance"])
+    found = sts_result(name, pairs, similarities(minilm, pairs))
+    assert 100 * found.value == pytest.approx(GOLDEN["minilm"][name], abs=GOLDEN["tolerance"])
