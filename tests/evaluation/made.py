@@ -1,10 +1,13 @@
-"""Small test collections, written as a BEIR folder."""
+"""Small validation pools, and test collections written as a BEIR folder."""
 
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+import numpy as np
+
 from sentemb_core.config.suite import SUITE, RetrievalTask
+from sentemb_core.corpus.validation_pool import ValidationPool
 from sentemb_core.evaluation.collection_files import read_beir
 from sentemb_core.evaluation.collections import Collection
 
@@ -41,3 +44,17 @@ def task_of(source: str) -> RetrievalTask:
     """The suite's task of these files."""
     found = (one for one in SUITE if isinstance(one, RetrievalTask) and one.source == source)
     return next(found)
+
+
+def benchmark(candidate: list[int], splits: list[str]) -> ValidationPool:
+    """One document a place; a candidate's first document is the first that has it."""
+    n, m = len(candidate), max(candidate) + 1
+    return ValidationPool(
+        kind="counterpart",
+        query_document=np.arange(n),
+        query_split=np.array(splits),
+        query_candidate=np.array(candidate),
+        query_doc_id=[f"d{place:03d}" for place in range(n)],
+        candidate_text=[f"title {k}" for k in range(m)],
+        candidate_document=np.array([candidate.index(k) for k in range(m)]),
+    )

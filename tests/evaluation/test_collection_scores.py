@@ -152,17 +152,6 @@ def test_constant_result_equals_trec_eval(tmp_path: Path):
     assert found < 0.2
 
 
-@pytest.mark.parametrize("count", [37, 97, 1001])
-def test_equal_vectors_tie_to_the_last_bit(count: int):
-    """A matrix product alone rounds its last columns differently, which breaks the ties."""
-    rng = np.random.default_rng(count)
-    queries = rng.normal(size=(5, 384)).astype(np.float32)
-    same = np.tile(rng.normal(size=(1, 384)).astype(np.float32), (count, 1))
-    scores = ranking.inner_products(queries, same)(np.arange(5))
-    assert scores.shape == (5, count)
-    assert (scores == scores[:, :1]).all()
-
-
 def test_query_halves_follow_a_hash_of_the_ids(collection: Collection):
     choosing, reported = query_halves(collection)
     assert sorted([*choosing, *reported]) == list(range(WIDE))

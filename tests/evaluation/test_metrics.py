@@ -105,16 +105,6 @@ def test_erratum_e30_has_its_hand_values():
     assert metrics.capped_recall(found, 10).mean() == pytest.approx(0.8667, abs=5e-5)
 
 
-def test_mteb_hand_values():
-    """Its RetrievalEvaluator test: two queries, {0, 1} and {1} relevant, both ranked perfectly."""
-    found = ranks([1, 2], [1])
-    for k, recall, precision, average in ((1, 0.75, 1, 0.75), (2, 1, 0.75, 1), (3, 1, 0.5, 1)):
-        assert metrics.recall(found, k).mean() == recall
-        assert metrics.precision(found, k).mean() == precision
-        assert metrics.average_precision(found, k).mean() == average
-        assert metrics.ndcg(found, k).mean() == 1
-
-
 def test_constant_scores_give_chance():
     """A stable sort would give MRR@10 = 1.0 if relevant items come first (mteb 5092)."""
     scores = np.zeros((1, 50))

@@ -54,15 +54,20 @@ def test_equal_scores_rank_the_larger_id_first():
     assert found.rank.tolist() == [2, 4, 1, 3]
 
 
-@pytest.mark.parametrize("dim", [16, 32, 384])
-@pytest.mark.parametrize("count", [3, 17, 65])
-def test_equal_candidates_score_equally(dim: int, count: int):
-    """A matrix product alone rounds its last columns differently."""
+@pytest.mark.parametrize(
+    ("dim", "count", "copies"),
+    [
+        *((dim, count, 2) for dim in (16, 32, 384) for count in (3, 17, 65)),
+        *((384, 1, copies) for copies in (37, 97, 1001)),
+    ],
+)
+def test_equal_candidates_score_equally(dim: int, count: int, copies: int):
+    """A matrix product alone rounds its last columns differently, which breaks the ties."""
     rng = np.random.default_rng(0)
-    candidates = np.tile(rng.standard_normal((count, dim)).astype(np.float32), (2, 1))
+    candidates = np.tile(rng.standard_normal((count, dim)).astype(np.float32), (copies, 1))
     queries = rng.standard_normal((5, dim)).astype(np.float32)
-    scores = inner_products(queries, candidates)(np.arange(5))
-    np.testing.assert_array_equal(scores[:, :count], scores[:, count:])
+    scores = inner_products(queries, candidates)(np.arange(5)).reshape(5, copies, count)
+    assert (scores == scores[:, :1]).all()
 
 
 def test_subset_of_queries_keeps_ranks_and_grades():

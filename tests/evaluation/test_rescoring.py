@@ -17,7 +17,7 @@ from sentemb_core.evaluation.rescoring import (
     rescored_scorers,
 )
 from sentemb_core.evaluation.validation_scores import Scorers, rank_pool
-from tests.evaluation.benchmarks import benchmark
+from tests.evaluation.made import benchmark
 
 
 def given_scores(table: Float[np.ndarray, "queries texts"]) -> ScoreRows:

@@ -143,22 +143,29 @@ def test_each_file_is_a_subset(tmp_path: Path):
     assert found.subset == ["train", "test"]
 
 
-def test_equal_scores_are_refused(tmp_path: Path):
-    alike = write(tmp_path / "a.parquet", sentence1=["a"] * 3, sentence2=["b"] * 3, score=[2.5] * 3)
-    with pytest.raises(ConstantScoresError, match=r"all 3 are 2\.5 in .*a\.parquet"):
-        read_sts(alike)
+@pytest.mark.parametrize(
+    ("error", "match", "columns"),
+    [
+        (ConstantScoresError, r"all 3 are 2\.5 in .*a\.parquet", {"score": [2.5] * 3}),
+        (MissingColumnError, "lacks sentence2, score", {"sentence2": None, "score": None}),
+        (BadDataError, r"found 1 in .*a\.parquet", {"score": [1.0, None, None]}),
+        (BadDataError, r"a\.parquet holds string", {"score": ["NaN", "1", "2"]}),
+    ],
+)
+def test_files_without_different_scores_are_refused(
+    tmp_path: Path, error: type[Exception], match: str, columns: dict[str, list | None]
+):
+    columns = {"sentence1": [*"abc"], "sentence2": [*"def"]} | columns
+    given = {name: cells for name, cells in columns.items() if cells}
+    with pytest.raises(error, match=match):
+        read_sts(write(tmp_path / "a.parquet", **given))
 
 
-def test_broken_files_differ_in_code(tmp_path: Path):
-    with pytest.raises(UnreadableSourceError):
-        read_sts(tmp_path / "absent.parquet")
+def test_unreadable_files_are_refused(tmp_path: Path):
     (tmp_path / "text.parquet").write_text("no parquet")
-    with pytest.raises(UnreadableSourceError):
-        read_sts(tmp_path / "text.parquet")
-    with pytest.raises(MissingColumnError, match="lacks sentence2, score"):
-        read_sts(write(tmp_path / "narrow.parquet", sentence1=["a"]))
-    with pytest.raises(BadDataError, match=r"found 1 in .*short\.parquet"):
-        read_sts(write(tmp_path / "short.parquet", sentence1=["a"], sentence2=["b"], score=[1.0]))
+    for name in ("absent", "text"):
+        with pytest.raises(UnreadableSourceError):
+            read_sts(tmp_path / f"{name}.parquet")
 
 
 def test_decimal_scores_are_read(tmp_path: Path):
@@ -167,15 +174,7 @@ def test_decimal_scores_are_read(tmp_path: Path):
     assert read_sts(pairs).gold.tolist() == [1.5, 4.0]
 
 
-def test_text_scores_are_refused(tmp_path: Path):
-    pairs = write(tmp_path / "a.parquet", sentence1=["a"], sentence2=["b"], score=["NaN"])
-    with pytest.raises(BadDataError, match=r"a\.parquet holds string"):
-        read_sts(pairs)
-
-
-def test_infinite_scores_and_missing_sentences_are_refused(
-    tmp_path: Path,
-):
+def test_infinite_scores_and_missing_sentences_are_refused(tmp_path: Path):
     columns = {"sentence1": [None, *"abcd"], "sentence2": [*"efghi"], "subset": [*"jjjjj"]}
     scores = [None, 1.0, 2.0, math.inf, -math.inf]
     path = write(tmp_path / "a.parquet", **columns, score=scores)

@@ -1,4 +1,4 @@
-"""The same runs through trec_eval itself, ties and grades and all; hand values of mteb and others.
+"""The same runs through trec_eval and sentence-transformers; hand values of mteb and others.
 
 A run here goes the whole way: a BEIR folder on disk, a `Collection`, ranks, metrics.
 """
@@ -13,7 +13,7 @@ from sentemb_core.evaluation import metrics
 from sentemb_core.evaluation.collection_scores import MEASURES, result_of
 from sentemb_core.evaluation.collections import Collection
 from sentemb_core.evaluation.metrics import Ranks
-from sentemb_core.evaluation.ranking import counted_ranks, without
+from sentemb_core.evaluation.ranking import Relevant, counted_ranks, without
 from tests.evaluation.made import Run, judged_run
 
 DEPTHS = (1, 2, 3, 5, 10, 20, 100)
@@ -186,3 +186,42 @@ def test_ndcg_gain_is_the_grade(tmp_path: Path):
     assert metrics.ndcg(ours, 10) == pytest.approx([(1 + 3 * second) / (3 + second)])
     assert metrics.ndcg(ours, 1) == pytest.approx([1 / 3])
     assert metrics.precision(ours, 1).tolist() == [1]
+
+
+@pytest.mark.slow
+def test_tie_free_runs_score_as_in_sentence_transformers():
+    """Whose MAP@k divides by the most relevant items that k places hold; trec's, by all of them."""
+    from sentence_transformers.sentence_transformer.evaluation import (
+        InformationRetrievalEvaluator,  # here, since it takes seconds to import
+    )
+
+    depths = [1, 3, 10, 30]
+    rng = np.random.default_rng(0)
+    n, m = 1_000, 30
+    scores = rng.permuted(np.tile(np.arange(m, dtype=np.float64), (n, 1)), axis=1)
+    relevant = [rng.choice(m, rng.integers(1, 8), replace=False) for _ in range(n)]
+    theirs = InformationRetrievalEvaluator(
+        queries={str(q): "" for q in range(n)},
+        corpus={str(d): "" for d in range(m)},
+        relevant_docs={str(q): {str(d) for d in items} for q, items in enumerate(relevant)},
+        mrr_at_k=depths,
+        ndcg_at_k=depths,
+        accuracy_at_k=depths,
+        precision_recall_at_k=depths,
+        map_at_k=depths,
+    ).compute_metrics(
+        [[{"corpus_id": str(d), "score": row[d]} for d in range(m)] for row in scores]
+    )
+    offsets = np.cumsum([0, *map(len, relevant)])
+    wanted = Relevant(np.arange(n), np.concatenate(relevant), offsets)
+    ours = counted_ranks(lambda rows: scores[rows], wanted, np.arange(m))
+    for k in depths:
+        for name, metric in (
+            ("recall@k", metrics.recall),
+            ("precision@k", metrics.precision),
+            ("mrr@k", metrics.reciprocal_rank),
+            ("ndcg@k", metrics.ndcg),
+        ):
+            assert metric(ours, k).mean() == pytest.approx(theirs[name][k], abs=1e-12), name
+        capped = metrics.average_precision(ours, k) * ours.relevant / np.minimum(k, ours.relevant)
+        assert capped.mean() == pytest.approx(theirs["map@k"][k], abs=1e-12)

@@ -16,7 +16,7 @@ from sentemb_core.evaluation.validation_scores import (
     vector_scorers,
     write_scores,
 )
-from tests.evaluation.benchmarks import benchmark
+from tests.evaluation.made import benchmark
 
 
 def one_to_one(n: int) -> ValidationPool:

@@ -108,14 +108,13 @@ def small(report):
     return report.model_copy(update=fewer)
 
 
-@pytest.fixture(scope="module")
-def attacked(report):
-    return page_of(hostile(report))
+@pytest.fixture(scope="module", params=["as it is", "attacked"])
+def source(request, report, full):
+    return full if request.param == "as it is" else page_of(hostile(report))
 
 
-@pytest.mark.parametrize("kind", ["full", "attacked"])
-def test_the_page_is_balanced_and_runs_nothing(kind, request):
-    read = Page(request.getfixturevalue(kind))
+def test_the_page_is_balanced_and_runs_nothing(source):
+    read = Page(source)
     assert read.open == []
     assert not {"script", "img", "iframe", "object", "embed", "link", "base", "form"} & set(
         read.seen
@@ -124,9 +123,8 @@ def test_the_page_is_balanced_and_runs_nothing(kind, request):
     assert not [name for _, name, _ in read.attributes if name.startswith("on")]
 
 
-@pytest.mark.parametrize("kind", ["full", "attacked"])
-def test_the_page_loads_nothing(kind, request):
-    read = Page(request.getfixturevalue(kind))
+def test_the_page_loads_nothing(source):
+    read = Page(source)
     loads = [
         value
         for tag, name, value in read.attributes
@@ -137,14 +135,13 @@ def test_the_page_loads_nothing(kind, request):
     addresses = [address for value in painted for address in re.findall(r"url\((.*?)\)", value)]
     assert addresses
     assert all(address.startswith("#") for address in addresses)
-    sheet = re.search(r"<style>(.*?)</style>", request.getfixturevalue(kind), re.DOTALL)[1]
+    sheet = re.search(r"<style>(.*?)</style>", source, re.DOTALL)[1]
     assert "url(" not in sheet
     assert "@import" not in sheet
 
 
-@pytest.mark.parametrize("kind", ["full", "attacked"])
-def test_links_lead_into_the_page_or_to_the_web(kind, request):
-    read = Page(request.getfixturevalue(kind))
+def test_links_lead_into_the_page_or_to_the_web(source):
+    read = Page(source)
     links = [value for tag, name, value in read.attributes if tag == "a" and name == "href"]
     anchors = {value for _, name, value in read.attributes if name == "id"}
     assert all(link[1:] in anchors for link in links if link.startswith("#"))
