@@ -21,10 +21,9 @@ from benchmarks.results_pages import put
 from sentemb_core.evaluation.bootstrap import paired_difference
 from sentemb_core.evaluation.validation_scores import read_ranks
 from sentemb_core.types import ArtifactRef
-from tasks.artifact_files import artifact_path
+from tasks.artifacts import EncoderResult, artifact_path
 from tasks.report import Outcome
 from tasks.results import Pivot, ResultRow, ResultTable, markdown, over_seeds
-from tasks.run_result import EncoderResult
 
 BASELINE = "MiniLM as it is"
 DEPTHS = {"sessions": 20}

@@ -115,8 +115,8 @@ def collect_garbage(home: Path) -> None:
 def delete_versions_without_alias() -> int:
     """Delete the registered versions without an alias; return their number."""
     from sentemb_core.store.objects import Store
-    from tasks.mlflow_client import mlflow_client
     from tasks.registry import versions
+    from tasks.servers import mlflow_client
 
     client = mlflow_client(Store.default().root)
     with_alias = {

@@ -23,8 +23,7 @@ from deployments.server import (
 from sentemb_core import console
 from sentemb_core.errors import UsageError
 from sentemb_core.store.locks import lock_if_free
-from tasks.mlflow_client import mlflow_client, tracking_uri
-from tasks.servers import serve_lock
+from tasks.servers import mlflow_client, serve_lock, tracking_uri
 
 MLFLOW_PORT = 5000
 
@@ -62,7 +61,8 @@ def serve(
         wait_for(api, started)
         paused = set_up(api, DEPLOYMENTS)
         crash_orphans(api)
-        started.start("worker", prefect("worker", "start", "--pool", POOL), settings)
+        worker = [sys.executable, "-m", "prefect", "worker", "start", "--pool", POOL]
+        started.start("worker", worker, settings)
         addresses = {"server.url": api}
         if mlflow:
             addresses["mlflow.url"] = start_mlflow(started, home, settings)
@@ -70,11 +70,6 @@ def serve(
             announce(addresses, started.logs, paused)
             watch(started, seconds)
     return 0
-
-
-def prefect(*arguments: str | int) -> list[str]:
-    """A Prefect command, run by this Python."""
-    return [sys.executable, "-m", "prefect", *map(str, arguments)]
 
 
 def start_mlflow(started: Children, home: Path, settings: Mapping[str, str]) -> str:

@@ -92,7 +92,7 @@ def children(logs: Path) -> Generator[Children, None, None]:
     """Children that end with the block, or with this process."""
     started = Children(logs)
     guard = subprocess.Popen(
-        [sys.executable, "-m", "deployments.guard", started.mark],
+        [sys.executable, "-m", "deployments.processes", started.mark],
         stdin=subprocess.PIPE,
         start_new_session=True,
     )
@@ -152,3 +152,10 @@ def is_running(pid: int) -> bool:
     except OSError:
         return False
     return stat.rpartition(")")[2].split()[0] != "Z"
+
+
+if __name__ == "__main__":  # the guard
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)  # a signal to all processes reaches the parent too
+    sys.stdin.read()  # returns when the parent's end of the pipe is closed
+    end(marked(sys.argv[1]))

@@ -1,10 +1,11 @@
-"""The Prefect server of the service: environment, work pool, deployments."""
+"""The Prefect server of the service: environment, limits, work pool, deployments, automations."""
 
 import os
 import socket
 import time
 from collections.abc import Iterable
 from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 from typing import cast
 from urllib.parse import urlsplit
@@ -20,8 +21,14 @@ from prefect.client.schemas.filters import (
     WorkPoolFilter,
     WorkPoolFilterName,
 )
-from prefect.client.schemas.objects import StateType
+from prefect.client.schemas.objects import (
+    ConcurrencyLimitConfig,
+    ConcurrencyLimitStrategy,
+    StateType,
+)
 from prefect.deployments.runner import RunnerDeployment
+from prefect.events.actions import ChangeFlowRunState
+from prefect.events.schemas.automations import AutomationCore, EventTrigger, Posture
 from prefect.exceptions import ObjectNotFound
 from prefect.schedules import Cron
 from prefect.settings import PREFECT_API_URL, temporary_settings
@@ -29,14 +36,46 @@ from prefect.states import Crashed
 from prefect.types.entrypoint import EntrypointType
 from prefect.workers.process import ProcessWorker
 
-from deployments.automations import apply_automations
-from deployments.limits import ONE_AFTER_THE_OTHER, RUNS_AT_ONCE
 from deployments.processes import Children
 from deployments.production import Deployment
 from flows.prefect_app import ORIGINS, own_origins
 from sentemb_core.console import remark
 from sentemb_core.errors import SentembError, UsageError
 from tasks.servers import answers
+
+RUNS_AT_ONCE = 1
+"""A training uses all cores; two at once take longer than one after the other."""
+
+ONE_AFTER_THE_OTHER = ConcurrencyLimitConfig(
+    limit=RUNS_AT_ONCE, collision_strategy=ConcurrencyLimitStrategy.ENQUEUE
+)
+"""Per deployment: a late nightly run does not overlap the next one."""
+
+HEARTBEAT = timedelta(seconds=180)
+"""Prefect's default interval (PREFECT_FLOWS_HEARTBEAT_FREQUENCY)."""
+
+ZOMBIES = AutomationCore(
+    name="crash runs that stopped beating",
+    description="A killed process cannot report its end: the run would stay 'Running'.",
+    trigger=EventTrigger(
+        after={"prefect.flow-run.heartbeat"},
+        expect={"prefect.flow-run.*"},
+        match={"prefect.resource.id": ["prefect.flow-run.*"]},
+        for_each={"prefect.resource.id"},
+        posture=Posture.Proactive,
+        threshold=1,
+        within=3 * HEARTBEAT,
+    ),
+    actions=[
+        ChangeFlowRunState(
+            name=None,
+            state=StateType.CRASHED,
+            message="Three heartbeats are missing: `python -m flows resume` continues the run.",
+            force=False,
+        )
+    ],
+)
+
 
 POOL = "sentemb"
 
@@ -118,7 +157,7 @@ def set_up(api: str, deployments: Iterable[Deployment]) -> list[Deployment]:
             concurrency_limit=RUNS_AT_ONCE,
         )
         client.create_work_pool(pool, overwrite=True)
-        apply_automations(client)
+        apply_automation(client)
         kept = {deploy(client, deployment): deployment for deployment in deployments}
         paused: list[Deployment] = []
         ours = WorkPoolFilter(name=WorkPoolFilterName(any_=[POOL]))
@@ -129,6 +168,16 @@ def set_up(api: str, deployments: Iterable[Deployment]) -> list[Deployment]:
             elif any(known.paused or not schedule.active for schedule in known.schedules):
                 paused.append(kept[known.id])
         return paused
+
+
+def apply_automation(client: SyncPrefectClient) -> None:
+    """Create or update the automation; an update makes Prefect forget the runs it watches."""
+    fields = ZOMBIES.model_fields_set
+    known = client.read_automations_by_name(ZOMBIES.name)
+    if not known:
+        client.create_automation(ZOMBIES)
+    elif known[0].model_dump(include=fields) != ZOMBIES.model_dump(include=fields):
+        client.update_automation(known[0].id, ZOMBIES)
 
 
 def deploy(client: SyncPrefectClient, deployment: Deployment) -> UUID:

@@ -14,8 +14,8 @@ from tasks.annotate import (
     export_pairs,
     prune_graph,
 )
+from tasks.artifacts import Annotation
 from tasks.encode import encode_sentences
-from tasks.run_result import Annotation
 
 
 def is_variant(idc: AnnotationConfig) -> bool:

@@ -9,7 +9,6 @@ from statistics import fmean
 from prefect import flow
 
 from flows.benchmark_settings import BenchmarkSettings, fixed_row, labelled
-from flows.isolate_errors import isolate_errors
 from flows.pipeline import documents_of, encoder_from
 from flows.scoring import System, overlap_with, reads_vectors, result_on
 from sentemb_core.config.run import EncoderConfig
@@ -38,7 +37,7 @@ from tasks.benchmark_rows import (
     score_rows,
 )
 from tasks.benchmark_table import FILES, write_board
-from tasks.execution import is_pending, section, sub_flow
+from tasks.execution import is_pending, isolate_errors, section, sub_flow
 from tasks.prefect_pages import progress
 from tasks.registered_encoders import find_encoder, is_saved_encoder
 from tasks.results import grouped

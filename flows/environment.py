@@ -9,8 +9,7 @@ from sentemb_core.errors import UsageError
 from sentemb_core.redaction import redacted
 from sentemb_core.store.machine import keep_to_quota
 from sentemb_core.store.objects import Store
-from tasks import mlflow_client
-from tasks.servers import answers, live_server
+from tasks.servers import MLFLOW_ENVIRONMENT, answers, live_server
 
 QUIET = {
     "HF_HUB_OFFLINE": "1",  # no network unless asked
@@ -22,7 +21,7 @@ QUIET = {
     "PREFECT_CLIENT_MAX_RETRIES": "2",  # a killed server: with the default, 5, noticed after 219 s
     "PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW": "ignore",
     "PREFECT_LOGGING_EXTRA_LOGGERS": "sentemb_core",  # our lines in the log of the run
-    **mlflow_client.ENVIRONMENT,
+    **MLFLOW_ENVIRONMENT,
 }
 
 LOOPBACK = "127.0.0.1,localhost"

@@ -11,10 +11,10 @@ from sentemb_core.config.run import (
     TrainingConfig,
 )
 from sentemb_core.types import ArtifactRef
+from tasks.artifacts import EncoderResult, Labelled, RunResult, Texts, Trained
 from tasks.corpus import draw_labels, tokenise_sentences
 from tasks.execution import sub_flow
 from tasks.report import Outcome
-from tasks.run_result import EncoderResult, Labelled, RunResult, Texts, Trained
 from tasks.train import train_encoder
 
 

@@ -23,11 +23,11 @@ from sentemb_core.config.methods import CONPONO, InfoCSEIDCPairs
 from sentemb_core.config.run import InfoCSEIDC, TrainingConfig
 from sentemb_core.formats import counted
 from tasks.annotate import build_graph, cluster_sentences, export_pairs, prune_graph
+from tasks.artifacts import Annotation, EncoderResult, RunResult, Texts
 from tasks.corpus import tokenise_sentences
 from tasks.encode import encode_sentences
 from tasks.execution import is_dry_run, sub_flow
 from tasks.report import Outcome
-from tasks.run_result import Annotation, EncoderResult, RunResult, Texts
 from tasks.train import steps_of, train_encoder
 from tasks.validate import diagnose_round, recall_at_5
 

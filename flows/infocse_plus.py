@@ -7,9 +7,9 @@ from flows.infocse_idc import first_annotator, log_progress, run_rounds, self_tr
 from flows.pipeline import OnRow, prepare_run, run_pipeline, stop_rounds
 from sentemb_core.config.run import CyclesConfig, InfoCSEPlus
 from sentemb_core.stopping import StoppingDecision, stopping_decision
+from tasks.artifacts import EncoderResult, Labelled, RunResult, Texts
 from tasks.execution import sub_flow
 from tasks.report import Outcome
-from tasks.run_result import EncoderResult, Labelled, RunResult, Texts
 from tasks.validate import recall_at_5
 
 

@@ -23,6 +23,7 @@ from sentemb_core.config.run import (
 from sentemb_core.formats import in_words
 from sentemb_core.stopping import StoppingDecision, stopping_decision
 from sentemb_core.types import ArtifactRef, Map
+from tasks.artifacts import EncoderResult, RowKind, RunResult, Texts
 from tasks.checks import trainings
 from tasks.corpus import (
     draw_validation_pool,
@@ -35,11 +36,10 @@ from tasks.corpus import (
 from tasks.encode import encode_sentences, finished_encoder, start_encoder
 from tasks.execution import sub_flow
 from tasks.publish import finish_run
-from tasks.registered_encoders import local_name, with_pinned_encoders
+from tasks.registered_encoders import local_name, pinned_name, with_encoder_names
 from tasks.report import Outcome
 from tasks.run_monitor import monitored_run
-from tasks.run_result import EncoderResult, RowKind, RunResult, Texts
-from tasks.sources import by_bytes, digest_of_corpus, digest_of_labels, revision_of
+from tasks.sources import by_bytes, digest_of_corpus, revision_of
 from tasks.train import check_documents, log_segment_share, train_encoder
 from tasks.validate import (
     bm25_scores,
@@ -57,7 +57,7 @@ OnRow = Callable[[EncoderResult], None]
 
 def run_pipeline(config: C, loop: Callable[[C, OnRow], RunResult]) -> Outcome:
     """Run a method's loop as a recorded and tracked run, and publish its best encoder."""
-    config = with_pinned_encoders(config)
+    config = with_encoder_names(config, pinned_name)
     with monitored_run(config) as monitor:
         result = loop(config, monitor)
         result = add_mapped_encoders(result, config, monitor)
@@ -129,8 +129,9 @@ def by_digest(corpus: CorpusConfig) -> CorpusConfig:
 
 def labels_by_digest(labels: LabelsConfig) -> LabelsConfig:
     """The settings that reading the labels needs, under the digest of the file's bytes."""
+    assert labels.source is not None, "a file of labels is named"
     return LabelsConfig(
-        source=digest_of_labels(labels),
+        source=digest_of_corpus(CorpusConfig(source=labels.source, encoding=labels.encoding)),
         id_column=labels.id_column,
         counterpart_column=labels.counterpart_column,
         encoding=labels.encoding,
@@ -152,11 +153,9 @@ def validated_encoder(
     kind: RowKind, label: str, encoder: ArtifactRef, texts: Texts, idc: AnnotationConfig
 ) -> EncoderResult:
     """Encode the corpus and validate the encoder; the next annotation uses the same vectors."""
-    embeddings = (
-        encode_sentences(encoder, texts.sentences, idc.dtype, idc.storage)
-        if idc.keep_embeddings
-        else None
-    )
+    embeddings = None
+    if idc.keep_embeddings:
+        embeddings = encode_sentences(encoder, texts.sentences, idc.dtype, idc.storage)
     scores = validate_encoder(encoder, texts.sentences, texts.validation_pool, embeddings)
     return EncoderResult(
         kind=kind,

@@ -21,7 +21,6 @@ from flows.annotation_variants import annotate
 from flows.experiments.parts import has_counterparts
 from flows.experiments.settings import Reproduction, folder_of, task_of
 from flows.fine_tune import train_on_labels
-from flows.isolate_errors import isolate_errors
 from flows.pipeline import documents_of, encoder_from
 from flows.scoring import System, overlap_with, reads_vectors, result_on
 from sentemb_core.config.experiments import (
@@ -45,6 +44,7 @@ from sentemb_core.errors import RecipeError
 from sentemb_core.formats import counted
 from sentemb_core.stopping import stopping_decision
 from sentemb_core.types import ArtifactRef, Value
+from tasks.artifacts import Annotation, Labelled
 from tasks.benchmark import largest_overlaps, placed, pool_reports, score_case
 from tasks.checks import begins_with_head, folder_with_head
 from tasks.claims import ArmResult, cells_of, claim_result
@@ -56,10 +56,9 @@ from tasks.corpus import (
     tokenise_sentences,
 )
 from tasks.encode import finished_encoder, pooled_as, word_vectors
-from tasks.execution import is_dry_run, skip_unknown_results, sub_flow
+from tasks.execution import is_dry_run, isolate_errors, skip_unknown_results, sub_flow
 from tasks.experiment_table import ExperimentTable
 from tasks.run_monitor import recorded
-from tasks.run_result import Annotation, Labelled
 from tasks.train import log_segment_share, train_encoder
 from tasks.validate import (
     bm25_scores,

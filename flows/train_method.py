@@ -5,8 +5,8 @@ from prefect import flow
 from flows.pipeline import OnRow, prepare_run, run_pipeline, stop_rounds, trained_encoder
 from sentemb_core.config.methods import Condenser
 from sentemb_core.config.run import MethodRun, RoundsConfig
+from tasks.artifacts import RunResult
 from tasks.report import Outcome
-from tasks.run_result import RunResult
 
 
 @flow(name="train-method", flow_run_name="{config.name}")

@@ -1,7 +1,7 @@
 """The stages of self-annotation (mutual, section 3.2): graph, prune, cluster, pairs."""
 
 from sentemb_core.types import ArtifactRef, Precision, Storage
-from tasks.artifact_files import artifact_path, new_artifact
+from tasks.artifacts import artifact_path, new_artifact
 from tasks.stage import stage
 
 

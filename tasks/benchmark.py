@@ -18,7 +18,7 @@ from sentemb_core.config.suite import (
 from sentemb_core.errors import BadDataError
 from sentemb_core.store.objects import file_digest
 from sentemb_core.types import ArtifactRef, Json, Value
-from tasks.artifact_files import artifact_path, new_artifact, read_json, save_json
+from tasks.artifacts import artifact_path, new_artifact, read_json, save_json
 from tasks.sources import require_same_bytes
 from tasks.stage import stage
 

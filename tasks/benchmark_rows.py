@@ -6,7 +6,7 @@ from typing import Literal
 
 from sentemb_core.config.suite import GROUPS, Group
 from sentemb_core.types import ArtifactRef, Value
-from tasks.artifact_files import read_json
+from tasks.artifacts import read_json
 from tasks.benchmark import Placed, comparison_of, diagnosis_of, overlaps_of, result_of
 from tasks.results import ResultRow, grouped
 

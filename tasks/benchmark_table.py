@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sentemb_core.config.suite import GROUPS, Group
 from sentemb_core.formats import counted
 from sentemb_core.types import Json
-from tasks.artifact_files import read_json
+from tasks.artifacts import read_json
 from tasks.benchmark_rows import (
     FUSED,
     TITLES,

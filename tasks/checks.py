@@ -36,7 +36,7 @@ from sentemb_core.config.run import (
 from sentemb_core.encoder.names import HEAD_FILE, is_encoder_folder, is_word_file
 from sentemb_core.errors import NoNegativesError, RecipeError, UsageError
 from sentemb_core.formats import counted
-from tasks.registered_encoders import with_local_encoders
+from tasks.registered_encoders import local_name, with_encoder_names
 
 if TYPE_CHECKING:
     from sentemb_core.encoder.encoder import Encoder
@@ -59,7 +59,7 @@ def check_run(config: RunConfig) -> None:
         RegistryError: E702, for a registered encoder.
     """
     check_faiss(needed=config.annotation.clustering == "kmeans")
-    config = with_local_encoders(config)
+    config = with_encoder_names(config, local_name)
     check_methods(config, static=config.encoder.name == "static")
     check_corpus(config.corpus)
     check_labels(config)
@@ -70,7 +70,12 @@ def check_run(config: RunConfig) -> None:
 def check_methods(config: RunConfig, *, static: bool) -> None:
     """Refuse methods that need layers for a static encoder, and batches of too few clusters."""
     for training in trainings(config):
-        check_method(training, static=static)
+        method = training.method
+        if static and not entry_of(method.name).takes_static:
+            raise RecipeError(static_refused(method.name))
+        clustered = isinstance(method, InfoCSEIDCPairs) and method.batches == "cluster"
+        if clustered and training.batch_size < LEAST_CLUSTER_BATCH:
+            raise NoNegativesError(cluster_batch_refused(training.batch_size))
 
 
 def trainings(config: RunConfig) -> Iterator[TrainingConfig]:
@@ -78,15 +83,6 @@ def trainings(config: RunConfig) -> Iterator[TrainingConfig]:
     if config.initialiser:
         yield config.initialiser
     yield config.training
-
-
-def check_method(training: TrainingConfig, *, static: bool) -> None:
-    method = training.method
-    if static and not entry_of(method.name).takes_static:
-        raise RecipeError(static_refused(method.name))
-    clustered = isinstance(method, InfoCSEIDCPairs) and method.batches == "cluster"
-    if clustered and training.batch_size < LEAST_CLUSTER_BATCH:
-        raise NoNegativesError(cluster_batch_refused(training.batch_size))
 
 
 def entry_of(method: str) -> Entry:
@@ -127,14 +123,13 @@ def learns_from_labels(config: RunConfig) -> bool:
 
 def check_encoders(config: RunConfig) -> None:
     """Check the named encoders; the folder of the start encoder may hold a static one."""
-    annotator = getattr(config, "annotator", None)
-    named = {config.encoder.name, annotator.name if annotator else "static"}
-    for name in named.difference(RANDOM_ENCODERS):
-        from sentemb_core.encoder.start import encoder_kind
+    from sentemb_core.encoder.start import encoder_kind
 
-        kind = encoder_kind(name)
-        if name == config.encoder.name:
-            check_methods(config, static=kind == "static")
+    if config.encoder.name not in RANDOM_ENCODERS:
+        check_methods(config, static=encoder_kind(config.encoder.name) == "static")
+    annotator = getattr(config, "annotator", None)
+    if annotator and annotator.name not in RANDOM_ENCODERS:
+        encoder_kind(annotator.name)
 
 
 def check_model(name: str) -> None:

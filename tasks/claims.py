@@ -17,7 +17,7 @@ from sentemb_core.config.experiments import (
 from sentemb_core.evaluation.bootstrap import FEWEST as FEWEST_UNITS
 from sentemb_core.evaluation.bootstrap import LEVEL, SAME, Interval, over_seeds
 from sentemb_core.types import ArtifactRef, Json, Value
-from tasks.artifact_files import artifact_path, read_json, save_json
+from tasks.artifacts import artifact_path, read_json, save_json
 from tasks.benchmark import result_of
 from tasks.results import Pivot, ResultRow, grouped
 from tasks.stage import stage

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 from sentemb_core.config.methods import ICT, MethodSettings
 from sentemb_core.config.run import CorpusConfig, LabelsConfig, RunConfig, ValidationConfig
 from sentemb_core.types import ArtifactRef
-from tasks.artifact_files import artifact_path, new_artifact, read_json
+from tasks.artifacts import Labelled, artifact_path, new_artifact, read_json
 from tasks.checks import entry_of, learns_from_labels, silent
 from tasks.execution import is_pending
-from tasks.run_result import Labelled
 from tasks.sources import require_unchanged
 from tasks.stage import stage, working_folder
 

@@ -1,24 +1,44 @@
-"""Deliver spools to MLflow: in batches, in order, and no point twice.
+"""The tracking events of a run: buffered in a local file, and delivered to MLflow in batches.
+
+spool/<run>/events.jsonl     one event per line, in order
+spool/<run>/sent.json        how many bytes were delivered, and MLflow's ids of the runs
+spool/<run>/files/           copies of artifacts that are not delivered yet
+spool/<run>/delivery.lock    held during a delivery
+spool/<run>.lock             held while the run is alive, or while its spool may be removed
+spool/rejected.txt           events that MLflow refused for good, each with its reason
 
 A run is found by its tag. Of each metric and step, only the first point is delivered. So an
 interrupted delivery can be repeated, and a resumed run may log its rows again.
 """
 
 import logging
+import os
+import shutil
 import threading
+import time
+import uuid
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import ConfigDict, Field, ValidationError
 
 from sentemb_core.redaction import first_line
+from sentemb_core.store import disk
 from sentemb_core.store.locks import file_lock, is_locked
-from tasks.mlflow_client import address_of, experiment_id, mlflow_client
-from tasks.spool import Event, Kind, Point, Sent, Spool
+from sentemb_core.types import Value
+from tasks.servers import address_of, experiment_id, mlflow_client
 
 if TYPE_CHECKING:
     from mlflow.entities import Metric
 
 log = logging.getLogger(__name__)
+
+Point = tuple[str, int]
+"""Name and step of a metric."""
+
+Kind = Literal["start", "params", "tags", "metrics", "artifact", "end"]
 
 RUN_TAG = "sentemb.run"
 
@@ -45,12 +65,142 @@ DELETED = "must be in the 'active' state"
 PASSING = {408, 429}
 """HTTP statuses of a server that was too slow or busy for a file; other 4xx are final."""
 
+LATER = "MLflow is unreachable; events are buffered locally: %s"
+
+
+class Event(Value):
+    """One tracking event of a run or of one of its children."""
+
+    model_config = ConfigDict(ser_json_inf_nan="constants")
+
+    run: str = Field(description="Name of the child; empty for the run itself.")
+    kind: Kind
+    values: dict[str, float | str]
+    step: int = 0
+    at: int = Field(default_factory=lambda: time.time_ns() // 1_000_000, description="Unix ms.")
+
+
+class Sent(Value):
+    """How much of a spool was delivered, and to which tracker."""
+
+    tracker: str = Field(default="", description="Its address; the ids below are its own.")
+    offset: int = 0
+    experiment: str = ""
+    ids: dict[str, str] = Field(
+        default={}, description="The tracker's ids of the run and its children."
+    )
+
+
+class Spool:
+    """The events of one run. One process writes them; another may deliver the rest after a kill."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.home = folder.parents[1]
+        self.events = folder / "events.jsonl"
+        self.writer_lock = folder.parent / f"{folder.name}.lock"
+        self.delivery_lock = folder / "delivery.lock"
+        self.delivered: dict[str, set[Point]] = {}  # by MLflow's ids of the runs
+        self._appending = threading.Lock()
+
+    def append(self, event: Event) -> None:
+        """Add one event. It survives a kill at once, and a power cut after `sync`.
+
+        Raises:
+            OSError: the disk refuses it; a partial line is removed.
+        """
+        line = event.model_dump_json().encode() + b"\n"
+        with self._appending:
+            end = self.size
+            try:
+                with self.events.open("ab") as file:
+                    file.write(line)
+            except OSError:
+                with suppress(OSError):
+                    os.truncate(self.events, end)
+                raise
+
+    def mend(self) -> None:
+        """Remove a partial line that a killed process left.
+
+        If a power cut took events that were delivered, all events are delivered again.
+        """
+        if self.events.exists():
+            os.truncate(self.events, self.events.read_bytes().rfind(b"\n") + 1)
+            if (sent := self.sent).offset > self.size:
+                self.mark(sent.model_copy(update={"offset": 0}))
+
+    def sync(self) -> None:
+        """Sync all events to the disk, if it takes them."""
+        with suppress(OSError), self.events.open("rb") as file:
+            os.fsync(file.fileno())
+
+    @property
+    def size(self) -> int:
+        """Bytes of all events."""
+        return self.events.stat().st_size if self.events.exists() else 0
+
+    def after(self, offset: int) -> Iterator[tuple[int, Event]]:
+        """Yield the events from an offset on, each with the offset after it."""
+        if not self.events.exists():
+            return
+        with self.events.open("rb") as file:
+            file.seek(offset)
+            for line in file:
+                if not line.endswith(b"\n"):  # it is still being written
+                    return
+                offset += len(line)
+                try:
+                    event = Event.model_validate_json(line)
+                except ValidationError:
+                    log.warning("%s holds a broken line; it is skipped.", self.events)
+                else:
+                    yield offset, event
+
+    @property
+    def sent(self) -> Sent:
+        try:
+            return Sent.model_validate_json((self.folder / "sent.json").read_bytes())
+        except (FileNotFoundError, ValidationError):  # torn by a power cut: deliver all again
+            return Sent()
+
+    def mark(self, sent: Sent) -> None:
+        """Write `sent.json` atomically."""
+        draft = self.folder / f"sent-{uuid.uuid4().hex}"
+        disk.write(draft, sent.model_dump_json().encode())
+        draft.replace(self.folder / "sent.json")
+
+    def keep(self, path: Path) -> str:
+        """Copy a file or folder, which may change before its delivery; return the relative path."""
+        place = self.folder / "files" / uuid.uuid4().hex / path.name
+        place.parent.mkdir(parents=True)
+        if path.is_dir():
+            shutil.copytree(path, place)
+        else:
+            shutil.copy2(path, place)
+        return place.relative_to(self.folder).as_posix()
+
+    def forget(self, kept: str) -> None:
+        """Remove a copy after its delivery."""
+        shutil.rmtree((self.folder / kept).parent, ignore_errors=True)
+
+    def reject(self, event: Event, reason: str) -> None:
+        """Record an event that MLflow refuses for good, so that the next ones are delivered."""
+        with (self.folder.parent / "rejected.txt").open("a", encoding="utf-8") as file:
+            file.write(f"{self.folder.name}\t{event.model_dump_json()}\t{reason}\n")
+
+    def remove_if_delivered(self) -> bool:
+        """Remove the spool if all events are delivered; return whether they are."""
+        delivered = self.sent.offset == self.size
+        if delivered:
+            shutil.rmtree(self.folder, ignore_errors=True)
+        return delivered
+
 
 class Sender:
     """The thread that delivers the spool of a run while it runs."""
 
-    def __init__(self, home: Path, spool: Spool) -> None:
-        self.home = home
+    def __init__(self, spool: Spool) -> None:
         self.spool = spool
         self._closing = threading.Event()
         self._late = threading.Event()
@@ -76,19 +226,16 @@ class Sender:
 
     def _attempt(self) -> bool:
         try:
-            deliver(self.spool, self.home, self._late)
+            deliver(self.spool, self._late)
             if not self._closing.is_set() and not self._synced:
                 self._synced = True
-                sync(self.home)
+                sync(self.spool.home)
         except Exception as error:  # a failing tracker must not stop the training
             log.log(logging.DEBUG if self._failing else logging.WARNING, LATER, first_line(error))
             self._failing = True
         else:
             self._failing = False
         return not self._failing
-
-
-LATER = "MLflow is unreachable; events are buffered locally: %s"
 
 
 def sync(home: Path) -> int:
@@ -108,7 +255,7 @@ def sync(home: Path) -> int:
             if not has_ended(spool):
                 spool.append(Event(run="", kind="end", values={"status": "KILLED"}))
             try:
-                deliver(spool, home)
+                deliver(spool)
             except Exception as error:
                 log.warning(LATER, first_line(error))
             waiting += not spool.remove_if_delivered()
@@ -121,7 +268,7 @@ def has_ended(spool: Spool) -> bool:
     return [kind for kind in own if kind in ("start", "end")][-1:] == ["end"]
 
 
-def deliver(spool: Spool, home: Path, late: threading.Event | None = None) -> None:
+def deliver(spool: Spool, late: threading.Event | None = None) -> None:
     """Deliver all new events batch by batch, until `late` is set.
 
     A lock allows one delivery at a time: an earlier process may still send its last batch.
@@ -132,18 +279,18 @@ def deliver(spool: Spool, home: Path, late: threading.Event | None = None) -> No
     if not spool.events.exists():
         return
     with file_lock(spool.delivery_lock):
-        begin_with(spool, address_of(home))
+        begin_with(spool, address_of(spool.home))
         for offset, events in batches(spool.after(spool.sent.offset)):
             if late and late.is_set():
                 return
             try:
-                deliver_batch(spool, home, events)
+                deliver_batch(spool, events)
             except Exception as error:
                 if DELETED in str(error):
-                    restore(spool, home)
+                    restore(spool)
                 elif not is_refusal(error, events[0].kind):
                     raise
-                deliver_one_by_one(spool, home, events)
+                deliver_one_by_one(spool, events)
             spool.mark(spool.sent.model_copy(update={"offset": offset}))
 
 
@@ -173,11 +320,11 @@ def batches(events: Iterable[tuple[int, Event]]) -> Iterator[tuple[int, list[Eve
         yield end, batch
 
 
-def deliver_one_by_one(spool: Spool, home: Path, events: list[Event]) -> None:
+def deliver_one_by_one(spool: Spool, events: list[Event]) -> None:
     """Deliver the events of a refused batch one by one; reject those that are refused again."""
     for event in events:
         try:
-            deliver_batch(spool, home, [event])
+            deliver_batch(spool, [event])
         except Exception as error:
             if not is_refusal(error, event.kind):
                 raise
@@ -199,12 +346,13 @@ def is_refusal(error: Exception, kind: Kind) -> bool:
     return isinstance(error, ImportError) or (400 <= status < 500 and status not in PASSING)
 
 
-def deliver_batch(spool: Spool, home: Path, events: list[Event]) -> None:
+def deliver_batch(spool: Spool, events: list[Event]) -> None:
     """Deliver one batch: events of one run and one kind."""
     from mlflow.entities import Param, RunTag
 
-    client, run = mlflow_client(home), known_run(spool, home, events[0])
+    client, run = mlflow_client(spool.home), known_run(spool, events[0])
     first = events[0]
+    texts = [(name, str(value)) for name, value in first.values.items()]
     match first.kind:
         case "metrics":
             delivered = delivered_points(client, spool, run)
@@ -212,9 +360,9 @@ def deliver_batch(spool: Spool, home: Path, events: list[Event]) -> None:
             client.log_batch(run, metrics=list(points.values()))
             delivered.update(points)
         case "params":
-            client.log_batch(run, params=[Param(*pair) for pair in texts(first)])
+            client.log_batch(run, params=[Param(*pair) for pair in texts])
         case "tags":
-            client.log_batch(run, tags=[RunTag(*pair) for pair in texts(first)])
+            client.log_batch(run, tags=[RunTag(*pair) for pair in texts])
         case "artifact":
             upload(client, spool, run, str(first.values["file"]))
         case "end":
@@ -224,9 +372,9 @@ def deliver_batch(spool: Spool, home: Path, events: list[Event]) -> None:
                 client.update_run(run, status="RUNNING")  # a resumed run
 
 
-def restore(spool: Spool, home: Path) -> None:
+def restore(spool: Spool) -> None:
     """Restore what a person deleted during the run: our experiment, the run or its children."""
-    client, _ = mlflow_client(home), experiment_id(home)
+    client, _ = mlflow_client(spool.home), experiment_id(spool.home)
     for run in spool.sent.ids.values():
         if client.get_run(run).info.lifecycle_stage == "deleted":
             client.restore_run(run)
@@ -259,10 +407,6 @@ def delivered_points(client: Any, spool: Spool, run: str) -> set[Point]:
     return spool.delivered[run]
 
 
-def texts(event: Event) -> list[tuple[str, str]]:
-    return [(name, str(value)) for name, value in event.values.items()]
-
-
 def upload(client: Any, spool: Spool, run: str, kept: str) -> None:
     path = spool.folder / kept
     if path.is_dir():
@@ -280,16 +424,16 @@ def terminate(client: Any, spool: Spool, run: str, event: Event) -> None:
     client.set_terminated(run, str(event.values["status"]), end_time=event.at)
 
 
-def known_run(spool: Spool, home: Path, event: Event) -> str:
+def known_run(spool: Spool, event: Event) -> str:
     """MLflow's id of an event's run: found by its tag, or created after its parent."""
     sent = spool.sent
     if event.run in sent.ids:
         return sent.ids[event.run]
     tags = {RUN_TAG: f"{spool.folder.name}/{event.run}", "mlflow.source.type": "JOB"}
     if event.run:
-        parent = known_run(spool, home, event.model_copy(update={"run": ""}))
+        parent = known_run(spool, event.model_copy(update={"run": ""}))
         tags["mlflow.parentRunId"] = parent
-    client, experiment = mlflow_client(home), experiment_id(home)
+    client, experiment = mlflow_client(spool.home), experiment_id(spool.home)
     if found := client.search_runs([experiment], f"tags.`{RUN_TAG}` = '{tags[RUN_TAG]}'"):
         run = found[0].info.run_id
         client.update_run(run, status="RUNNING")

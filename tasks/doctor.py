@@ -3,7 +3,6 @@
 import os
 import sys
 import tempfile
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,8 +22,6 @@ PINS = {
 FREE_GB = 5.0
 """Free disk space to ask for; a run over a few thousand documents writes some hundred megabytes."""
 
-HASHED = 64 << 20
-
 
 @dataclass(frozen=True)
 class Check:
@@ -37,14 +34,14 @@ class Check:
 
 def machine_checks(home: Path) -> list[Check]:
     """Return all checks of `doctor`."""
+    offline = os.environ.get("HF_HUB_OFFLINE", "unset")
     return [
         *versions(),
         *faiss(),
         *device(),
         disk_space(home),
         writing(home),
-        hashing(),
-        offline(),
+        Check("HF_HUB_OFFLINE", f"{offline} (1: no access to the model hub)"),
         server(home),
         registry(home),
         *orphans(home),
@@ -102,19 +99,6 @@ def writing(home: Path) -> Check:
     return Check("write, fsync and rename", "work")
 
 
-def hashing() -> Check:
-    import hashlib
-
-    began = time.perf_counter()
-    hashlib.sha256(bytes(HASHED)).hexdigest()
-    return Check("SHA-256", f"{HASHED / 1e6 / (time.perf_counter() - began):,.0f} MB/s")
-
-
-def offline() -> Check:
-    state = os.environ.get("HF_HUB_OFFLINE", "unset")
-    return Check("HF_HUB_OFFLINE", f"{state} (1: no access to the model hub)")
-
-
 def server(home: Path) -> Check:
     from tasks.servers import live_server
 
@@ -124,8 +108,7 @@ def server(home: Path) -> Check:
 
 def registry(home: Path) -> Check:
     """Check that the server of MLflow answers, if there is one."""
-    from tasks.mlflow_client import address_of, tracking_uri
-    from tasks.servers import BRIEF, answers
+    from tasks.servers import BRIEF, address_of, answers, tracking_uri
 
     uri, known = tracking_uri(home), address_of(home)
     if not uri.startswith("http") or answers(uri.rstrip("/"), BRIEF):

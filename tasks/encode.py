@@ -3,7 +3,7 @@
 from sentemb_core.config.run import EncoderConfig
 from sentemb_core.formats import in_words
 from sentemb_core.types import ArtifactRef, Map, Pooling, Precision, Storage
-from tasks.artifact_files import artifact_path, new_artifact
+from tasks.artifacts import artifact_path, new_artifact
 from tasks.sources import require_same_encoder
 from tasks.stage import stage
 

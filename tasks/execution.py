@@ -10,8 +10,9 @@ All three read the same records, so each finds what another one has computed.
 """
 
 import inspect
+import logging
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import cache, partial, wraps
@@ -21,6 +22,7 @@ from typing import Any, ParamSpec, TypeVar
 from pydantic import BaseModel
 
 from sentemb_core.config.run import RunConfig
+from sentemb_core.errors import SentembError, ServerLostError, StorageError
 from sentemb_core.store.objects import Store
 from sentemb_core.store.records import Record, refs_in
 from sentemb_core.store.stages import Stage, StageKey
@@ -104,6 +106,16 @@ class DryRun:
         return None
 
 
+@contextmanager
+def setting(variable: ContextVar[R], value: R) -> Generator[None, None, None]:
+    """Set a context variable in this block."""
+    token = variable.set(value)
+    try:
+        yield
+    finally:
+        variable.reset(token)
+
+
 _executor: ContextVar[DryRun | InProcess | None] = ContextVar("executor", default=None)
 
 
@@ -117,30 +129,21 @@ def is_dry_run() -> bool:
     return isinstance(current_executor(), DryRun)
 
 
-@contextmanager
-def without_prefect(store: Store) -> Generator[None, None, None]:
+def without_prefect(store: Store) -> AbstractContextManager[None]:
     """In this block stages run in this process, over the store."""
-    token = _executor.set(InProcess(store))
-    try:
-        yield
-    finally:
-        _executor.reset(token)
+    return setting(_executor, InProcess(store))
 
 
 @contextmanager
 def dry_run(store: Store, config: RunConfig | None = None) -> Generator[DryRun, None, None]:
     """In this block stages only report; the block ends where the flow needs an unknown result."""
-    token = _executor.set(plan := DryRun(store, config))
-    try:
+    plan = DryRun(store, config)
+    with setting(_executor, plan), skip_unknown_results():
         yield plan
-    except UnknownResult:
-        plan.incomplete = True
-    finally:
-        _executor.reset(token)
 
 
 class UnknownResult(BaseException):
-    """A dry run has come to a result that decides how the flow goes on."""
+    """A dry run needs a result that decides how the flow goes on."""
 
 
 @contextmanager
@@ -157,14 +160,9 @@ def skip_unknown_results() -> Generator[None, None, None]:
 _section: ContextVar[str] = ContextVar("section", default="")
 
 
-@contextmanager
-def section(label: str) -> Generator[None, None, None]:
+def section(label: str) -> AbstractContextManager[None]:
     """A dry run lists the stages of this block under a label: a round, a cell, a training."""
-    token = _section.set(label)
-    try:
-        yield
-    finally:
-        _section.reset(token)
+    return setting(_section, label)
 
 
 PENDING = "0" * 32
@@ -193,7 +191,7 @@ def _pending(stage: Stage, key: StageKey) -> Any:
 
 
 def last_checkpoint_step(store: Store, stage: str, key: str) -> int:
-    """The step of the last checkpoint that a stage left under this key; 0 without one."""
+    """Step of the last checkpoint of a stage under this key; 0 without one."""
     folder = store.root / "work" / f"{stage}-{key}"
     if not folder.is_dir():
         return 0
@@ -229,3 +227,33 @@ def sub_flow(*, name: str, flow_run_name: str) -> Callable[[Callable[P, R]], Cal
         return call
 
     return wrap
+
+
+log = logging.getLogger("sentemb_core.run")
+
+
+def isolate_errors(label: str, compute: Callable[[], R]) -> tuple[R | None, str]:
+    """Return the result, or its error; neither if a dry run cannot know yet.
+
+    Raises:
+        StorageError: the disk refuses. The run fails, and `resume` continues it.
+        ServerLostError, TransportError, PrefectHTTPStatusError: Prefect's server is lost, or
+            refuses; likewise.
+    """
+    from httpx import TransportError
+    from prefect.exceptions import PrefectHTTPStatusError
+
+    with skip_unknown_results():
+        try:
+            return compute(), ""
+        except (StorageError, ServerLostError, TransportError, PrefectHTTPStatusError):
+            raise  # every later part would fail, too
+        except SentembError as refusal:
+            error = str(refusal)
+        except Exception as failure:
+            log.exception("%s failed", label)
+            error = f"{SentembError.code} {type(failure).__name__}: {failure}"
+        if isinstance(plan := current_executor(), DryRun):
+            plan.statuses.append(Status("", "REFUSED", error, label))
+        return None, error
+    return None, ""

@@ -7,19 +7,18 @@ from typing import TYPE_CHECKING
 from sentemb_core.config.run import RunConfig
 from sentemb_core.errors import UnsafeModelError
 from sentemb_core.types import ArtifactRef, Value
-from tasks.artifact_files import artifact_path
+from tasks.artifacts import EncoderResult, RunResult, Texts, artifact_path
 from tasks.corpus import tokenise_sentences
-from tasks.mlflow_model import model_ref
 from tasks.registered_encoders import find_encoder, local_name
 from tasks.registry import (
     ModelVersion,
     Promotion,
     fingerprint_of,
+    model_ref,
     promote,
     register,
     versions,
 )
-from tasks.run_result import EncoderResult, RunResult, Texts
 from tasks.validate import scores_of, validate_encoder
 
 if TYPE_CHECKING:

@@ -65,36 +65,27 @@ def link(key: str, url: str, text: str) -> None:
 @contextmanager
 def progress(label: str, total: int) -> Generator[terminal.Update, None, None]:
     """Yield a function that shows progress on the terminal, in the log and on Prefect's page."""
-    with terminal.progress(label, total) as show, progress_bar(label, total) as show_on_page:
-
-        def update(done: int, note: str = "") -> None:
-            show(done, note)
-            show_on_page(done)
-
-        yield update
-
-
-@contextmanager
-def progress_bar(name: str, total: int) -> Generator[Callable[[int], None], None, None]:
-    """A bar from 0 to 100 %: call the yielded function with the number of finished items."""
     from prefect.artifacts import create_progress_artifact, update_progress_artifact
 
-    bar = _call(lambda: create_progress_artifact(0.0, artifact_key(name), name))
+    bar = _call(lambda: create_progress_artifact(0.0, artifact_key(label), label))
     last = time.monotonic()
 
-    def update(done: int) -> None:
+    def show_on_page(done: int) -> None:
         if isinstance(bar, UUID):
             share = 100.0 * min(1.0, done / max(1, total))
             _call(lambda: update_progress_artifact(bar, share))
 
-    def paced(done: int) -> None:
-        nonlocal last
-        if time.monotonic() - last >= PACE:
-            last = time.monotonic()
-            update(done)
+    with terminal.progress(label, total) as show:
 
-    yield paced
-    update(total)
+        def update(done: int, note: str = "") -> None:
+            nonlocal last
+            show(done, note)
+            if time.monotonic() - last >= PACE:
+                last = time.monotonic()
+                show_on_page(done)
+
+        yield update
+        show_on_page(total)
 
 
 def artifact_key(name: str) -> str:

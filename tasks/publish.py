@@ -9,19 +9,17 @@ from sentemb_core.config.run import RunConfig
 from sentemb_core.encoder.card import base_of
 from sentemb_core.errors import SentembError
 from sentemb_core.types import ArtifactRef, Value
-from tasks.artifact_files import artifact_path, new_artifact
+from tasks.artifacts import RunResult, artifact_path, new_artifact, save_json
 from tasks.gate import register_and_gate
 from tasks.prefect_pages import link, markdown
 from tasks.report import (
     Outcome,
     report_folder,
     row_and_control,
-    stored_outcome,
     verdict_of,
     write_report_of,
 )
 from tasks.run_monitor import RunMonitor, metrics_of
-from tasks.run_result import RunResult
 from tasks.stage import stage
 
 if TYPE_CHECKING:
@@ -30,20 +28,16 @@ if TYPE_CHECKING:
 log = logging.getLogger("sentemb_core.run")
 
 
-class TrainingCard(Value):
-    """The part of an encoder's card on its training."""
+class Card(Value):
+    """What an encoder's card states: its training, its scores, and those to compare them with."""
 
+    name: str
     start: ArtifactRef
     base: str
     method: str
     steps: list[str]  # labels of its trainings, in order
     documents: ArtifactRef
     labels: int
-
-
-class ScoreCard(Value):
-    """The part of an encoder's card on its scores and those to compare them with."""
-
     validation_pool: ArtifactRef
     counterpart: str | None
     rows: dict[str, ArtifactRef]  # label -> scores
@@ -63,7 +57,8 @@ def finish_run(training: RunResult, run: RunMonitor) -> Outcome:
     if config.register_model:
         outcome = gated_or_reported(outcome, config)
     page = write_report_of(outcome, config)
-    run.record.update(outputs=[stored_outcome(outcome), outcome.encoder])
+    stored = save_json("outcome", outcome.model_dump(mode="json"))
+    run.record.update(outputs=[stored, outcome.encoder])
     verdict = verdict_of(outcome)
     run.tracker.log_artifact(page.parent)
     run.tracker.log_metrics(metrics_of(training.rows[training.best]))
@@ -104,22 +99,21 @@ def gated_or_reported(outcome: Outcome, config: RunConfig) -> Outcome:
 def best_encoder(training: RunResult, config: RunConfig) -> ArtifactRef:
     """Return the encoder that the loop chose, under a card with its training and scores."""
     *before, best = path = training.path
-    training_card = TrainingCard(
+    card = Card(
+        name=config.name,
         start=path[0].encoder,
         base=base_of(config.encoder.name),
         method=config.training.method.name,
         steps=[row.label for row in path[1:]],
         documents=training.texts.documents,
         labels=training.labels if any(row.kind == "fine-tuned" for row in path) else 0,
-    )
-    score_card = ScoreCard(
         validation_pool=training.texts.validation_pool,
         counterpart=None if config.labels.source else config.corpus.counterpart_column,
         rows={row.label: row.scores for row in before}
         | {f"{best.label} (this encoder)": best.scores}
         | baseline_scores(training),
     )
-    return publish_encoder(best.encoder, config.name, training_card, score_card)
+    return publish_encoder(best.encoder, card)
 
 
 def baseline_scores(training: RunResult) -> dict[str, ArtifactRef]:
@@ -133,9 +127,7 @@ def baseline_scores(training: RunResult) -> dict[str, ArtifactRef]:
 
 
 @stage("publish_encoder", version=3, modules=("sentemb_core.encoder.card",))
-def publish_encoder(
-    encoder: ArtifactRef, name: str, training_card: TrainingCard, score_card: ScoreCard
-) -> ArtifactRef:
+def publish_encoder(encoder: ArtifactRef, card: Card) -> ArtifactRef:
     """Write the same weights with a card: training, scores of each row, how to load them."""
     from sentemb_core.encoder.card import CardFacts, model_card
     from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
@@ -144,19 +136,19 @@ def publish_encoder(
     learner = load_encoder(artifact_path(encoder))
     scores = {
         label: read_scores(artifact_path(ref))["test"].document_to_counterpart
-        for label, ref in score_card.rows.items()
+        for label, ref in card.rows.items()
     }
     facts = CardFacts(
-        name=name,
-        registered=name,
-        base=training_card.base,
-        method=method_text(training_card.method, training_card.steps),
-        parent=training_card.start.digest if training_card.steps else None,
-        corpus=corpus_text(artifact_path(training_card.documents), training_card.documents.digest),
-        labels=training_card.labels,
+        name=card.name,
+        registered=card.name,
+        base=card.base,
+        method=method_text(card.method, card.steps),
+        parent=card.start.digest if card.steps else None,
+        corpus=corpus_text(artifact_path(card.documents), card.documents.digest),
+        labels=card.labels,
         kind=learner.kind,
         max_length=learner.max_length,
-        task=judged_split(artifact_path(score_card.validation_pool), score_card.counterpart),
+        task=judged_split(artifact_path(card.validation_pool), card.counterpart),
         scores={
             label: {
                 "test R@1": row.recall_at_1,

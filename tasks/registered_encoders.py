@@ -11,8 +11,16 @@ from sentemb_core.encoder.names import is_encoder_folder
 from sentemb_core.errors import MissingEncoderError, RegistryError, UnsafeModelError, UsageError
 from sentemb_core.store.disk import remove, unique
 from sentemb_core.store.objects import Store, file_digest
-from tasks.mlflow_model import CANARIES, ENCODER, model_ref, refuse_unsafe
-from tasks.registry import NAME, ModelVersion, downloaded, find_version
+from tasks.registry import (
+    CANARIES,
+    ENCODER,
+    NAME,
+    ModelVersion,
+    downloaded,
+    find_version,
+    model_ref,
+    refuse_unsafe,
+)
 
 if TYPE_CHECKING:
     from sentemb_core.evaluation.canary import Canaries, Match
@@ -42,13 +50,10 @@ def find_encoder(uri: str) -> Path:
     else:
         folder = Path(uri)
         if not folder.is_dir():
+            hint = f" For the registry write models:/{uri}@champion." if NAME.fullmatch(uri) else ""
             raise MissingEncoderError(
                 f"A model is a folder, models:/NAME@ALIAS or models:/NAME/VERSION; found {uri!r}."
-                + (
-                    f" For the registry write models:/{uri}@champion."
-                    if NAME.fullmatch(uri)
-                    else ""
-                )
+                f"{hint}"
             )
         require_weights(folder)
     refuse_unsafe(folder)
@@ -63,42 +68,20 @@ def is_saved_encoder(name: str) -> bool:
 
 
 def local_name(name: str) -> str:
-    """Return the verified folder of a registered encoder; every other name unchanged.
-
-    Raises:
-        RegistryError, UnsafeModelError: as `find_encoder`.
-    """
+    """Return the verified folder of a registered encoder; every other name unchanged."""
     return str(find_encoder(name)) if name.startswith("models:") else name
 
 
 def pinned_name(name: str) -> str:
     """Return models:/NAME/VERSION for models:/NAME@ALIAS; every other name unchanged.
 
-    Raises:
-        RegistryError: as `find_encoder`.
+    An alias moves before a run is resumed, a version does not.
     """
     return find_version(name).uri if name.startswith("models:") else name
 
 
-def with_pinned_encoders(config: Config) -> Config:
-    """Return the settings with versions for aliases, which move before a run is resumed.
-
-    Raises:
-        RegistryError: as `find_encoder`.
-    """
-    return _with_names(config, pinned_name)
-
-
-def with_local_encoders(config: Config) -> Config:
-    """Return the settings with folders for registered encoders, for checks that read files.
-
-    Raises:
-        RegistryError, UnsafeModelError: as `find_encoder`.
-    """
-    return _with_names(config, local_name)
-
-
-def _with_names(config: Config, new_name: Callable[[str], str]) -> Config:
+def with_encoder_names(config: Config, new_name: Callable[[str], str]) -> Config:
+    """Return the settings with other names of encoders: `pinned_name` or `local_name`."""
     parts = {part: getattr(config, part, None) for part in ("encoder", "annotator")}
     return config.model_copy(
         update={
@@ -132,7 +115,7 @@ def fetch(version: ModelVersion, store: Store) -> None:
 def canaries_of(uri: str) -> "Canaries":
     """Return a few sentences with the vectors that the version's encoder had at registration.
 
-    With them `sentemb_core.evaluation.canary` checks whether an index belongs to this version.
+    They show whether an index belongs to this version.
 
     Raises:
         RegistryError: no such version, or one without canaries.
@@ -158,11 +141,7 @@ def canaries_of(uri: str) -> "Canaries":
 
 
 def check_comparable(path: Path) -> None:
-    """Check an index's columns before MLflow is loaded, which takes seconds.
-
-    Raises:
-        UsageError: the path is neither an index of sentences nor a folder.
-    """
+    """Check (E001) an index's columns before MLflow is loaded, which takes seconds."""
     from sentemb_core.evaluation.canary import check_index
 
     if not path.is_dir():
@@ -174,10 +153,6 @@ def compare_with(uri: str, path: Path) -> "Match":
 
     An index of other documents contains no canary; then the version's encoder encodes a few of its
     sentences.
-
-    Raises:
-        RegistryError, UnsafeModelError: as `canaries_of`; as `find_encoder`, for an encoder.
-        UsageError: as `canary.match_encoder`, for an index.
     """
     from sentemb_core.evaluation.canary import match_encoder, match_index, match_vectors
 

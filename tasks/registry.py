@@ -1,16 +1,28 @@
 """The model registry: encoders are registered once, found by address, and promoted by the gate.
 
-MLflow holds a version's files (`mlflow_model.py`); its tags name them by their digest in our store.
-Aliases: `champion` serves now, `previous` served before it, `challenger` is the last candidate that
-the gate refused. One file lock serialises the writers of a home: without it, six processes that
-registered 24 versions made 34, and a worse model became champion. The lock covers one machine;
-several machines that write to one server need a queue of their own.
+A version's tags name its files by their digest in our store. Aliases: `champion` serves now,
+`previous` served before it, `challenger` is the last candidate that the gate refused. One file lock
+serialises the writers of a home: without it, six processes that registered 24 versions made 34, and
+a worse model became champion. It covers one machine.
+
+MLflow holds the files in the layout of its sentence-transformers flavor:
+
+    model/MLmodel, model/requirements.txt, model/canaries.parquet,
+    model/model.sentence_transformer/<the encoder's files>
+
+We write it without the flavor, which would load the encoder (half a minute), save other bytes, and
+record the absolute path of its source. MLflow's own loaders read the result, but they trust code in
+a model folder (trust_remote_code, always on). Ours are `registered_encoders.find_encoder` and plain
+`SentenceTransformer(folder)`.
 """
 
 import hashlib
+import json
+import platform
 import re
+import tempfile
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -26,22 +38,31 @@ from sentemb_core.formats import nearest
 from sentemb_core.redaction import first_line, redacted
 from sentemb_core.store.disk import remove, storage_errors, unique
 from sentemb_core.store.locks import file_lock
-from sentemb_core.store.objects import Store, canonical
+from sentemb_core.store.machine import installed
+from sentemb_core.store.objects import File, Manifest, Store, canonical, file_digest, list_files
 from sentemb_core.types import ArtifactRef, Json, Value
-from tasks.mlflow_client import (
-    address_of,
-    experiment_id,
-    mlflow_client,
-    set_environment,
-    tracking_uri,
-)
-from tasks.mlflow_model import ENCODER, MODEL, model_ref, refuse_unsafe, upload_model
+from tasks.servers import address_of, experiment_id, mlflow_client, set_environment, tracking_uri
 from tasks.tracking import dotted
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities.model_registry import ModelVersion as Entity
     from mlflow.entities.model_registry import RegisteredModel
+
+MODEL = "model"
+ENCODER = "model.sentence_transformer"
+CANARIES = "canaries.parquet"
+
+SIGNATURE = {
+    "inputs": json.dumps([{"type": "string", "required": True}]),
+    "outputs": json.dumps(
+        [{"type": "tensor", "tensor-spec": {"dtype": "float32", "shape": [-1, -1]}}]
+    ),
+    "params": None,
+}
+"""Input: texts. Output: one vector per text."""
+
+REQUIREMENTS = ("sentence-transformers", "transformers", "tokenizers", "torch", "safetensors")
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 URI = re.compile(rf"models:/(?P<name>{NAME.pattern})(@(?P<alias>[\w-]+)|/(?P<version>[0-9]+))")
@@ -85,6 +106,74 @@ class Promotion(Value):
     before: ModelVersion | None
 
 
+def model_ref(folder: Path) -> ArtifactRef:
+    """Return the store's reference of these files, computed from their bytes.
+
+    Raises:
+        UnsafeModelError: a link, a device or an unsafe file name.
+    """
+    try:
+        names = list_files(folder)
+    except UsageError as error:
+        raise UnsafeModelError(f"{folder} is not a model folder: {error}") from error
+    files = [
+        File(
+            path=name,
+            size=(folder / name).stat().st_size,
+            sha256=file_digest(folder / name, fresh=True),
+        )
+        for name in names
+    ]
+    return Manifest(kind="model", files=files).ref
+
+
+def refuse_unsafe(folder: Path) -> None:
+    """Refuse (E402) pickled weights and code, before anything is loaded."""
+    from sentemb_core.encoder.safety import refuse_code, refuse_pickles
+
+    refuse_pickles(folder)
+    refuse_code(folder)
+
+
+def upload_model(
+    client: "MlflowClient", run_id: str, folder: Path, canaries: Sequence[str]
+) -> dict[str, str]:
+    """Log an encoder's folder as the model of a run; return the tag of its canaries, if any."""
+    from sentemb_core.encoder.checkpoint import load_encoder
+    from sentemb_core.evaluation.canary import write_canaries
+
+    tags: dict[str, str] = {}
+    client.log_artifacts(run_id, str(folder), f"{MODEL}/{ENCODER}")
+    with tempfile.TemporaryDirectory() as drafts:
+        write_description(Path(drafts))
+        if canaries:
+            path = Path(drafts) / CANARIES
+            write_canaries(load_encoder(folder), canaries, path)
+            tags["canaries"] = file_digest(path, fresh=True)
+        client.log_artifacts(run_id, drafts, MODEL)
+    return tags
+
+
+def write_description(folder: Path) -> None:
+    """Write MLmodel and requirements.txt, without any path of this machine."""
+    versions = {name: installed(name) for name in REQUIREMENTS}
+    pins = [f"{name}=={number}" for name, number in versions.items() if number]
+    (folder / "requirements.txt").write_text("\n".join(pins) + "\n", encoding="utf-8")
+    flavors = {
+        "python_function": {
+            "loader_module": "mlflow.sentence_transformers",
+            "data": ENCODER,
+            "python_version": platform.python_version(),
+        },
+        "sentence_transformers": {
+            "sentence_transformers_version": versions["sentence-transformers"],
+        },
+    }
+    # JSON is valid YAML; MLflow's own writer needs seconds of imports
+    description = json.dumps({"flavors": flavors, "signature": SIGNATURE}, indent=1)
+    (folder / "MLmodel").write_text(description, encoding="utf-8")
+
+
 def find_version(uri: str) -> ModelVersion:
     """Return the version at a `models:/` address.
 
@@ -97,9 +186,8 @@ def find_version(uri: str) -> ModelVersion:
             f"A registered model is models:/NAME@ALIAS or models:/NAME/VERSION; found "
             f"{ascii(uri)[:120]}."
         )
-    home = Store.default().root
-    if has_registry(home):
-        with registry_client(home) as client:
+    if has_registry():
+        with registry_client() as client:
             version = lookup(client, address["name"], address["alias"], address["version"])
         if version:
             return version
@@ -108,13 +196,12 @@ def find_version(uri: str) -> ModelVersion:
 
 def alternatives(name: str) -> str:
     """Return the end of a message: a model's versions and aliases, or the most similar name."""
-    home = Store.default().root
     known: dict[str, RegisteredModel] = {}
-    if has_registry(home):
-        with registry_client(home) as client:
+    if has_registry():
+        with registry_client() as client:
             known = {model.name: model for model in all_pages(client.search_registered_models)}
     if not known:
-        return f": nothing is registered in {home} yet."
+        return f": nothing is registered in {Store.default().root} yet."
     if name not in known:
         return nearest(name, known) or "."
     numbers = sorted(version.version for version in versions() if version.name == name)
@@ -125,10 +212,9 @@ def alternatives(name: str) -> str:
 
 def versions() -> list[ModelVersion]:
     """Return all versions that this program registered, newest first."""
-    home = Store.default().root
-    if not has_registry(home):
+    if not has_registry():
         return []
-    with registry_client(home) as client:
+    with registry_client() as client:
         entities = list(all_pages(client.search_model_versions))
     return [read_version(entity) for entity in entities if "artifact.digest" in entity.tags]
 
@@ -146,7 +232,7 @@ def registered_artifacts() -> list[ArtifactRef]:
             f"`gc` keeps registered models and reads one registry, here {today}; found models of "
             f"this home in {' and '.join(others)}, too. Set MLFLOW_TRACKING_URI to that registry "
             "(unset it for the home's own). If it no longer exists, delete its line in "
-            f"{registries_file(home)}."
+            f"{home / 'registries.txt'}."
         )
     return [version.artifact for version in versions()]
 
@@ -154,23 +240,19 @@ def registered_artifacts() -> list[ArtifactRef]:
 def note_registry(home: Path) -> None:
     """Add today's registry to the home's list of registries."""
     if (address := address_of(home)) not in known_registries(home):
-        with registries_file(home).open("a", encoding="utf-8") as file:
+        with (home / "registries.txt").open("a", encoding="utf-8") as file:
             file.write(f"{address}\n")
 
 
 def known_registries(home: Path) -> list[str]:
     """Return the registries with models of this home, as `address_of` names them."""
-    file = registries_file(home)
+    file = home / "registries.txt"
     return file.read_text("utf-8").splitlines() if file.exists() else []
 
 
-def registries_file(home: Path) -> Path:
-    return home / "registries.txt"
-
-
-def has_registry(home: Path) -> bool:
+def has_registry() -> bool:
     """Return whether there is a registry; the first writer makes a local database."""
-    uri = tracking_uri(home)
+    uri = tracking_uri(Store.default().root)
     return not uri.startswith("sqlite:") or Path(uri.removeprefix("sqlite:///")).exists()
 
 
@@ -202,9 +284,8 @@ def register(
         canaries: Sentences whose vectors are kept beside the encoder (`canaries_of`).
 
     Raises:
-        UsageError: a name with other characters.
-        UnsafeModelError: pickles, code or links in the folder.
-        RegistryDownError: MLflow cannot be reached.
+        UsageError, UnsafeModelError: another name; pickles, code or links in the folder.
+        RegistryDownError: MLflow cannot be reached, in all functions here.
     """
     if not NAME.fullmatch(name):
         raise UsageError(
@@ -218,7 +299,7 @@ def register(
         **{f"artifact.{key}": str(value) for key, value in model_ref(folder)},
     }
     home = Store.default().root
-    with registry_lock(home), registry_client(home) as client:
+    with writing_client() as client:
         query = f"name = '{name}' and tags.fingerprint = '{fingerprint}'"
         known = client.search_model_versions(query, order_by=["version_number DESC"])
         note_registry(home)
@@ -247,12 +328,8 @@ def promote(
         decide: The gate's decision against the present champion (None if there is none). It is
             called while the registry is locked, so it must not write to the registry. It is called
             again if a person sets the alias meanwhile.
-
-    Raises:
-        RegistryDownError: MLflow cannot be reached.
     """
-    home = Store.default().root
-    with registry_lock(home), registry_client(home) as client:
+    with writing_client() as client:
         while True:
             champion = lookup(client, version.name, "champion")
             if settled := settled_promotion(client, version, champion):
@@ -264,7 +341,9 @@ def promote(
         number = str(version.version)
         alias: Alias = "champion" if decision.promote else "challenger"
         client.set_model_version_tag(version.name, number, "gate", decision.reason)
-        client.update_model_version(version.name, number, description(version, decision))
+        run = version.tags.get("run")
+        page = f" Run {run}: reports/{run}/report.html." if run else ""
+        client.update_model_version(version.name, number, decision.reason + page)
         if decision.promote:
             if champion:
                 client.set_registered_model_alias(version.name, "previous", str(champion.version))
@@ -295,21 +374,11 @@ def settled_promotion(
     return None
 
 
-def description(version: ModelVersion, decision: GateDecision) -> str:
-    """Return the text of a version's page in MLflow: the gate's reason and the run's report."""
-    run = version.tags.get("run")
-    return f"{decision.reason} Run {run}: reports/{run}/report.html." if run else decision.reason
-
-
 def is_intact(version: ModelVersion) -> bool:
-    """Return whether MLflow has the registered files, byte by byte.
-
-    Raises:
-        RegistryError: MLflow cannot be reached.
-    """
+    """Return whether MLflow has the registered files, byte by byte."""
     store = Store.default()
     drafts = store.tmp / unique("download")
-    with registry_client(store.root) as client:
+    with registry_client() as client:
         run = str(client.get_model_version(version.name, str(version.version)).run_id)
         if not client.list_artifacts(run, f"{MODEL}/{ENCODER}"):
             return False
@@ -322,13 +391,9 @@ def is_intact(version: ModelVersion) -> bool:
 
 
 def downloaded(version: ModelVersion, item: str, drafts: Path) -> Path:
-    """Return a file or folder of a version: a local registry's own, or a server's copy in `drafts`.
-
-    Raises:
-        RegistryError: MLflow cannot be reached.
-    """
+    """Return a file or folder of a version: a local registry's own, or a server's copy."""
     home = Store.default().root
-    with registry_client(home) as client:
+    with registry_client() as client:
         from mlflow.artifacts import download_artifacts
 
         source = client.get_model_version_download_uri(version.name, str(version.version))
@@ -401,7 +466,7 @@ def ending_run(client: "MlflowClient", run_id: str) -> Generator[None, None, Non
 
 
 @contextmanager
-def registry_client(home: Path) -> "Generator[MlflowClient, None, None]":
+def registry_client() -> "Generator[MlflowClient, None, None]":
     """Yield MLflow's client, and raise its failures as errors that name the registry.
 
     A server that refuses a file raises `OSError`; a missing library for the place of the files
@@ -410,6 +475,7 @@ def registry_client(home: Path) -> "Generator[MlflowClient, None, None]":
     set_environment()
     from mlflow.exceptions import MlflowException
 
+    home = Store.default().root
     try:
         with storage_errors(home):
             yield mlflow_client(home)
@@ -424,6 +490,9 @@ def registry_client(home: Path) -> "Generator[MlflowClient, None, None]":
         ) from error
 
 
-def registry_lock(home: Path) -> AbstractContextManager[None]:
-    """Return the lock of this home's writers to the registry."""
-    return file_lock(home / "locks" / "registry.lock")
+@contextmanager
+def writing_client() -> "Generator[MlflowClient, None, None]":
+    """Yield `registry_client` under the lock of this home's writers."""
+    lock = Store.default().root / "locks" / "registry.lock"
+    with file_lock(lock), registry_client() as client:
+        yield client

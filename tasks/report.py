@@ -18,15 +18,12 @@ from sentemb_core.formats import counted, with_interval
 from sentemb_core.options import CorpusOptions
 from sentemb_core.redaction import redacted
 from sentemb_core.store.disk import replacing_in
-from sentemb_core.store.objects import Store, canonical
-from sentemb_core.store.runs import Run, last_runs
+from sentemb_core.store.objects import Store
 from sentemb_core.store.stages import flat
-from sentemb_core.store.status import differences
-from sentemb_core.types import ArtifactRef, Json, StageTiming, Value
-from tasks.artifact_files import artifact_path, new_artifact
+from sentemb_core.types import ArtifactRef, StageTiming, Value
+from tasks.artifacts import EncoderResult, RunResult, artifact_path
 from tasks.evaluations import evaluation_of
 from tasks.gate import GateOutcome
-from tasks.run_result import EncoderResult, RunResult
 from tasks.run_table import seconds_of
 from tasks.validate import recall_at_5
 
@@ -37,9 +34,6 @@ if TYPE_CHECKING:
     from sentemb_core.report.data import RunReport
 
 log = logging.getLogger("sentemb_core.run")
-
-CHANGES = 6
-"""Differences from the previous run that the report lists."""
 
 
 class Outcome(Value):
@@ -53,15 +47,8 @@ class Outcome(Value):
     timings: list[StageTiming]
 
 
-def stored_outcome(outcome: Outcome) -> ArtifactRef:
-    """Write the outcome as an artifact and return its reference."""
-    with new_artifact("outcome") as draft:
-        (draft.path / "outcome.json").write_bytes(canonical(outcome.model_dump(mode="json")))
-    return draft.ref
-
-
 def read_outcome(folder: Path) -> Outcome:
-    """Read what `stored_outcome` wrote.
+    """Read the artifact of an outcome.
 
     Raises:
         CorruptArtifactError: E600, another version of this program wrote it.
@@ -181,7 +168,8 @@ def doubts_of(training: RunResult) -> list[str]:
     """Return warnings about the scores: a test split with few queries."""
     from sentemb_core.evaluation.pool_size import few_queries
 
-    return list(filter(None, [few_queries(artifact_path(training.texts.validation_pool))]))
+    few = few_queries(artifact_path(training.texts.validation_pool))
+    return [few] if few else []
 
 
 def row_and_control(training: RunResult) -> tuple[EncoderResult, EncoderResult, str]:
@@ -250,12 +238,11 @@ def full_report(outcome: Outcome, config: RunConfig, *notes: str) -> "RunReport"
         notes=[
             *doubts_of(training),
             *notes_of(training, config.training.seed),
-            *changes_since_last_run(outcome.run, settings, texts.documents.digest),
             *notes,
         ],
         command=f"python -m flows run --config {quote(str(config_file))}",
         facts=facts_of(outcome, config),
-        settings=flat_settings(settings),
+        settings={path: redacted(str(value)) for path, value in flat(settings).items()},
         timings=outcome.timings,
         evaluation=evaluation_of(outcome.encoder),
         evaluate=[
@@ -264,48 +251,6 @@ def full_report(outcome: Outcome, config: RunConfig, *notes: str) -> "RunReport"
         ],
     )
     return report_of(folders, words)
-
-
-def changes_since_last_run(run: str, settings: Json, documents: str) -> list[str]:
-    """Return the differences from the previous run of the same name; empty for the first run."""
-    before = previous_run(run, settings["name"])
-    if before is None:
-        return []
-    inputs = {
-        ref.digest
-        for used in before.stages
-        if used.stage == "draw_validation_pool"
-        for ref in used.inputs
-    }
-    changed = [
-        *(["other documents"] if documents not in inputs else []),
-        *differences(flat_settings(before.config), flat_settings(settings)),
-    ]
-    if not changed:
-        return [f"Same documents and settings as the previous run, {before.id}."]
-    more = f" and {len(changed) - CHANGES} more" if len(changed) > CHANGES else ""
-    return [f"Changed since the previous run, {before.id}: {', '.join(changed[:CHANGES])}{more}."]
-
-
-def flat_settings(settings: Json) -> dict[str, str]:
-    """Return every setting by its dotted path, without passwords."""
-    return {path: redacted(str(value)) for path, value in flat(settings).items()}
-
-
-def previous_run(run: str, name: str) -> Run | None:
-    """Return the last completed run of this name that began before another run."""
-    known = last_runs(Store.default())
-    started = [other.started for other in known if other.id == run]
-    earlier = [
-        other
-        for other in known
-        if other.state == "completed"
-        and other.config.get("name") == name
-        and "corpus" in other.config
-        and started
-        and other.started < started[0]
-    ]
-    return max(earlier, key=lambda other: other.started, default=None)
 
 
 def search_command(model: str, corpus: CorpusConfig) -> str:

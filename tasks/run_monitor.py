@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -13,9 +13,10 @@ from sentemb_core.redaction import WithoutSecrets
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import RunLog, recording
 from sentemb_core.types import Json, StageTiming
+from tasks.artifacts import EncoderResult
 from tasks.checks import check_run
+from tasks.execution import setting
 from tasks.prefect_pages import rounds_table
-from tasks.run_result import EncoderResult
 from tasks.run_table import seconds_of
 from tasks.tracking import TrackedRun, tracked_run
 from tasks.validate import numbers_of_annotation, scores_of
@@ -46,34 +47,33 @@ class RunMonitor:
             for used in new_stages
         ]
         annotation = numbers_of_annotation(row)
-        line = self.table_row(row, annotation.get("kept_share"))
+        cost = seconds_of(self.timings, row.label)
+        line = table_row(row, annotation.get("kept_share"), cost)
         text = ", ".join(f"{name} {value}" for name, value in line.items() if value)
         log.info("on the validation split: %s", text)
         self.table.append(line)
         metrics = metrics_of(row)
         metrics |= {f"annotation/{name}": value for name, value in annotation.items()}
         child = self.tracker.child(row.label)
-        child.log_metrics(metrics | {"seconds": self.seconds(row)}, step=len(self.table) - 1)
+        child.log_metrics(metrics | {"seconds": cost}, step=len(self.table) - 1)
         child.set_tags({"encoder": row.encoder.digest, "scores": row.scores.digest})
         rounds_table(self.record.run.id, self.table, VALIDATED)
 
-    def seconds(self, row: EncoderResult) -> float:
-        return seconds_of(self.timings, row.label)
 
-    def table_row(self, row: EncoderResult, kept_share: float | None) -> dict[str, str]:
-        """One row of the table; the share of pairs is empty without an annotation."""
-        scores = scores_of(row.scores)["validation"]
-        forward, reverse = scores.document_to_counterpart, scores.counterpart_to_document
-        return {
-            "encoder": row.label,
-            "R@1": f"{forward.recall_at_1:.3f}",
-            "R@5": f"{forward.recall_at_5:.3f}",
-            "R@10": f"{forward.recall_at_10:.3f}",
-            "R@20": f"{forward.recall_at_20:.3f}",
-            "R@5 reverse": f"{reverse.recall_at_5:.3f}",
-            "pairs kept": "" if kept_share is None else f"{kept_share:.3f}",
-            "seconds": f"{self.seconds(row):.0f}",
-        }
+def table_row(row: EncoderResult, kept_share: float | None, seconds: float) -> dict[str, str]:
+    """One row of the table; the share of pairs is empty without an annotation."""
+    scores = scores_of(row.scores)["validation"]
+    forward, reverse = scores.document_to_counterpart, scores.counterpart_to_document
+    return {
+        "encoder": row.label,
+        "R@1": f"{forward.recall_at_1:.3f}",
+        "R@5": f"{forward.recall_at_5:.3f}",
+        "R@10": f"{forward.recall_at_10:.3f}",
+        "R@20": f"{forward.recall_at_20:.3f}",
+        "R@5 reverse": f"{reverse.recall_at_5:.3f}",
+        "pairs kept": "" if kept_share is None else f"{kept_share:.3f}",
+        "seconds": f"{seconds:.0f}",
+    }
 
 
 def metrics_of(row: EncoderResult) -> dict[str, float]:
@@ -90,14 +90,9 @@ _monitor: ContextVar[RunMonitor | None] = ContextVar("monitor", default=None)
 _resumed: ContextVar[str | None] = ContextVar("resumed", default=None)
 
 
-@contextmanager
-def resuming(run_id: str) -> Generator[None, None, None]:
+def resuming(run_id: str) -> AbstractContextManager[None]:
     """In this block a flow continues the run of this id: one record, MLflow run and report."""
-    token = _resumed.set(run_id)
-    try:
-        yield
-    finally:
-        _resumed.reset(token)
+    return setting(_resumed, run_id)
 
 
 def redact_prefect_logs() -> None:
@@ -142,11 +137,8 @@ def monitored_run(config: RunConfig) -> Generator[RunMonitor, None, None]:
         ) as run,
     ):
         monitor = RunMonitor(config, record, run)
-        token = _monitor.set(monitor)
-        try:
+        with setting(_monitor, monitor):
             yield monitor
-        finally:
-            _monitor.reset(token)
 
 
 def step_logger() -> Callable[[int, Mapping[str, float]], None]:

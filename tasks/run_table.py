@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from sentemb_core.formats import counted
 from sentemb_core.types import ArtifactRef, StageTiming
-from tasks.artifact_files import artifact_path
+from tasks.artifacts import artifact_path
 from tasks.results import Pivot, ResultRow, ResultTable
 from tasks.validate import bm25_scores, random_scores, scores_of
 

@@ -1,13 +1,25 @@
-"""The servers of a home, Prefect's and MLflow's: which one answers, and locks of a shared one."""
+"""The servers of a home: which Prefect or MLflow server answers, and the client of MLflow."""
 
 import base64
 import http.client
+import logging
+import os
+import sqlite3
 import urllib.error
 import urllib.request
+from contextlib import closing
+from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from sentemb_core.store.locks import is_locked
+from sentemb_core.redaction import redacted
+from sentemb_core.store.locks import file_lock, is_locked
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+
+log = logging.getLogger("sentemb_core.run")
 
 BUSY = 120.0
 """Seconds for the answer of a live server: with a stalled disk it took over 40. A server that has
@@ -69,3 +81,142 @@ def call_of(url: str) -> urllib.request.Request:
     encoded = base64.b64encode(unquote(login).encode()).decode()
     headers = {"Authorization": f"Basic {encoded}"} if login else {}
     return urllib.request.Request(parts._replace(netloc=host).geturl(), headers=headers)
+
+
+EXPERIMENT = "sentemb"
+
+PATH_COLUMNS = (
+    ("experiments", "artifact_location"),
+    ("runs", "artifact_uri"),
+    ("model_versions", "source"),
+    ("model_versions", "storage_location"),
+    ("logged_models", "artifact_location"),
+)
+"""Tables and columns of MLflow's database with absolute paths of files."""
+
+SQLITE_TIMEOUT = 60.0
+"""Seconds to wait for other writers of the database."""
+
+MLFLOW_ENVIRONMENT = {
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "MLFLOW_ALLOW_PICKLE_DESERIALIZATION": "false",
+    "MLFLOW_MODEL_CATALOG_URI": "",  # else a list of models is fetched from GitHub
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",  # the default 7 blocked 247 s on a closed port
+    "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
+    "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",  # else each run's, with a password in it
+    "DISABLE_MLFLOW_INTEGRATION": "TRUE",
+}
+
+
+def tracking_uri(home: Path) -> str:
+    """$MLFLOW_TRACKING_URI, else the SQLite database of this home. May hold a password."""
+    return os.environ.get("MLFLOW_TRACKING_URI") or own_uri(home)
+
+
+def own_uri(home: Path) -> str:
+    return f"sqlite:///{home / 'mlflow.db'}"
+
+
+def mlflow_client(home: Path) -> "MlflowClient":
+    """The client of this home. Only one process at a time creates a database.
+
+    Six processes that opened a new one together failed 11 times in 12 (a race in alembic).
+    """
+    set_environment()
+    return _client(home, tracking_uri(home))
+
+
+def set_environment() -> None:
+    """Set what MLflow needs before its import, except what is set already."""
+    for name, value in MLFLOW_ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
+
+
+@cache
+def _client(home: Path, uri: str) -> "MlflowClient":
+    from mlflow import MlflowClient
+
+    for name in ("mlflow.store.db.utils", "alembic"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    with file_lock(home / "locks" / "mlflow.lock"):
+        own = uri == own_uri(home)
+        if own and not (home / "mlflow.db").exists():
+            _make_database(home / "mlflow.db")
+        client = MlflowClient(tracking_uri=uri, registry_uri=uri)
+        if uri.startswith("sqlite:"):
+            client.search_registered_models(max_results=1)
+        if own:
+            _follow_home(client, home)
+    return client
+
+
+def _make_database(place: Path) -> None:
+    """Create the database atomically: MLflow cannot open one with a part of its tables.
+
+    The tables take seconds, and a refused run may end before they are complete.
+    """
+    from mlflow import MlflowClient
+
+    fresh = place.with_name(f"{place.name}.fresh")
+    fresh.unlink(missing_ok=True)
+    uri = f"sqlite:///{fresh}"
+    MlflowClient(tracking_uri=uri, registry_uri=uri).search_registered_models(max_results=1)
+    fresh.replace(place)
+
+
+def _follow_home(client: "MlflowClient", home: Path) -> None:
+    """Update the paths in the database of a home that was moved or copied.
+
+    Paths outside the home stay; a link to the home is the same place.
+    """
+    from mlflow.utils.file_utils import local_file_uri_to_path
+
+    found = client.get_experiment_by_name(EXPERIMENT)
+    before = found.artifact_location if found else ""
+    if not before.startswith("file:"):
+        return
+    was, now = Path(local_file_uri_to_path(before)), home / "mlartifacts"
+    if was.name != now.name or was.resolve() == now.resolve():
+        return
+    places = {"before": before, "now": now.as_uri()}
+    with closing(sqlite3.connect(home / "mlflow.db", SQLITE_TIMEOUT)) as database, database:
+        for table, column in PATH_COLUMNS:
+            database.execute(
+                f"UPDATE {table} SET {column} = :now || substr({column}, length(:before) + 1) "
+                f"WHERE substr({column} || '/', 1, length(:before) + 1) = :before || '/'",
+                places,
+            )
+    log.info("Files of models and runs: moved with the home from %s to %s", was, now)
+
+
+def experiment_id(home: Path) -> str:
+    """The id of our experiment: created if absent, restored if a person deleted it."""
+    client = mlflow_client(home)
+    local = tracking_uri(home).startswith("sqlite:")
+    with file_lock(home / "locks" / "mlflow.lock"):
+        if found := client.get_experiment_by_name(EXPERIMENT):
+            if found.lifecycle_stage == "deleted":
+                client.restore_experiment(found.experiment_id)
+                log.warning("MLflow's experiment %r was deleted; it is restored.", EXPERIMENT)
+            return found.experiment_id
+        place = (home / "mlartifacts").as_uri() if local else None
+        return client.create_experiment(EXPERIMENT, artifact_location=place)
+
+
+def address_of(home: Path) -> str:
+    """The tracker's address without a password; a fixed name for the home's own database."""
+    own = tracking_uri(home) == own_uri(home)
+    return "the home's own mlflow.db" if own else redacted(tracking_uri(home)).rstrip("/")
+
+
+def server_address(home: Path) -> str | None:
+    """The address of MLflow's pages without a password; None if no server shows them.
+
+    `python -m flows serve --mlflow` writes it to the home; a killed one leaves the file there.
+    """
+    uri, note = tracking_uri(home), home / "mlflow.url"
+    if uri.startswith("http"):
+        return redacted(uri).replace("***@", "").rstrip("/")
+    noted = note.read_text().strip() if note.exists() else None
+    return noted if noted and answers(noted, BRIEF) else None

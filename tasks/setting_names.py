@@ -37,8 +37,8 @@ OTHER_NAMES = {
     "random_scores.seed": "encoder.seed",
     "draw_labels.share": "validation.label_share",
     "draw_labels.count": "labels.count",
-    "publish_encoder.taught.base": "encoder.name",
-    "publish_encoder.taught.method": "training.method.name",
+    "publish_encoder.card.base": "encoder.name",
+    "publish_encoder.card.method": "training.method.name",
 }
 """Stage and argument -> the setting, where their names differ."""
 

@@ -16,12 +16,6 @@ def digest_of_corpus(config: CorpusConfig) -> str:
     return source_digest(config)
 
 
-def digest_of_labels(config: LabelsConfig) -> str:
-    """The digest of a file of labels."""
-    assert config.source is not None, "a file of labels is named"
-    return digest_of_corpus(CorpusConfig(source=config.source, encoding=config.encoding))
-
-
 def require_unchanged(place: str, config: CorpusConfig | LabelsConfig) -> None:
     """Check, after a source was read, that its bytes still have the digest `config.source`.
 

@@ -1,7 +1,7 @@
 """The MLflow run of a flow: logging to it never waits for a server, and never raises.
 
-Parameters, metrics and files go to a local spool first (`spool.py`). A thread of the run delivers
-them (`delivery.py`). The next run delivers what is left when a run ends.
+Parameters, metrics and files go to a local spool first. A thread of the run delivers them
+(`delivery.py`). The next run delivers what is left when a run ends.
 """
 
 import itertools
@@ -18,9 +18,8 @@ from typing import Any
 from sentemb_core.redaction import redacted
 from sentemb_core.store.locks import file_lock
 from sentemb_core.store.objects import Store, checked_name
-from tasks.delivery import Sender
-from tasks.mlflow_client import server_address
-from tasks.spool import Event, Kind, Spool
+from tasks.delivery import Event, Kind, Sender, Spool
+from tasks.servers import server_address
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +55,7 @@ class TrackedRun:
         except OSError as error:
             log.warning("%s is not tracked: %s", path, error)
         else:
-            self._append(Event(run=self.name, kind="artifact", values={"file": kept}))
+            self.append(Event(run=self.name, kind="artifact", values={"file": kept}))
 
     def child(self, name: str) -> "TrackedRun":
         """Return the nested run of this name, always the same one.
@@ -69,11 +68,7 @@ class TrackedRun:
 
     def begin(self, shown: str) -> None:
         """Log the start of the run, and its name in MLflow."""
-        self._append(Event(run=self.name, kind="start", values={"name": redacted(shown)}))
-
-    def end(self, status: str) -> None:
-        """Log the final status of the run and its open children; `tracked_run` calls this."""
-        self._append(Event(run=self.name, kind="end", values={"status": status}))
+        self.append(Event(run=self.name, kind="start", values={"name": redacted(shown)}))
 
     @property
     def id(self) -> str | None:
@@ -83,16 +78,17 @@ class TrackedRun:
     @property
     def url(self) -> str | None:
         """The run's page in MLflow, after the first delivery, if a server shows it."""
-        base, sent = server_address(self.sender.home), self.spool.sent
+        base, sent = server_address(self.spool.home), self.spool.sent
         known = base and self.name in sent.ids
         return f"{base}/#/experiments/{sent.experiment}/runs/{self.id}" if known else None
 
     def _log(self, kind: Kind, values: Iterable[tuple[str, float | str]], step: int = 0) -> None:
         values = iter(values)
         while part := dict(itertools.islice(values, LARGEST)):
-            self._append(Event(run=self.name, kind=kind, values=part, step=step))
+            self.append(Event(run=self.name, kind=kind, values=part, step=step))
 
-    def _append(self, event: Event) -> None:
+    def append(self, event: Event) -> None:
+        """Add an event to the spool; a full disk costs the event, not the training."""
         try:
             self.spool.append(event)
         except OSError as error:
@@ -120,29 +116,22 @@ def tracked_run(
     with file_lock(spool.writer_lock):
         spool.folder.mkdir(exist_ok=True)
         spool.mend()
-        run = TrackedRun(spool, Sender(home, spool))
+        run = TrackedRun(spool, Sender(spool))
         run.begin(name)
         run.log_params(params or {})
         run.set_tags({**(tags or {}), **prefect_ids()})
-        with ended(run):
+        run.sender.start()
+        status = "FAILED"
+        try:
             yield run
+            status = "FINISHED"
+        finally:  # the final status of the run and its open children
+            run.append(Event(run="", kind="end", values={"status": status}))
+            run.sender.close()
         if not spool.remove_if_delivered():
             log.warning(
                 "Events of %s are not delivered to MLflow yet: %s", plain(name), spool.folder
             )
-
-
-@contextmanager
-def ended(run: TrackedRun) -> Generator[None, None, None]:
-    """Deliver the events while the block lasts, and the final status in any case."""
-    run.sender.start()
-    status = "FAILED"
-    try:
-        yield
-        status = "FINISHED"
-    finally:
-        run.end(status)
-        run.sender.close()
 
 
 def prefect_ids() -> dict[str, str]:

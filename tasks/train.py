@@ -11,18 +11,18 @@ from sentemb_core.config.methods import Condenser, HiCL, MethodSettings
 from sentemb_core.config.run import TrainingConfig
 from sentemb_core.progress import Update
 from sentemb_core.types import ArtifactRef, OnStep
-from tasks.artifact_files import artifact_path, new_artifact
+from tasks.artifacts import Trained, artifact_path, new_artifact
 from tasks.checks import headless, silent
 from tasks.execution import is_dry_run
-from tasks.run_result import Trained
 from tasks.stage import stage, working_folder
 
 if TYPE_CHECKING:
-    from sentemb_core.annotation.pairs import StoredAnnotation
-    from sentemb_core.corpus.tokens import TokenCorpus
+    from sentemb_core.documents import Documents
     from sentemb_core.encoder.card import CardFacts
     from sentemb_core.encoder.encoder import Encoder
     from sentemb_core.methods.parts.method import Learner
+
+log = logging.getLogger("sentemb_core.run")
 
 RECENT = 20
 """Number of last steps whose mean loss the progress bar shows."""
@@ -54,6 +54,8 @@ def train_encoder(
         validation_pool: Validates during the training.
         judged: The corpus of the pool's documents, if it is not `sentences`.
     """
+    from sentemb_core.annotation.clusters import Clusters
+    from sentemb_core.annotation.pairs import Pairs, StoredAnnotation
     from sentemb_core.corpus.tokens import TokenCorpus
     from sentemb_core.encoder.card import CardFacts
     from sentemb_core.encoder.checkpoint import load_encoder
@@ -69,14 +71,15 @@ def train_encoder(
     config = config.model_copy(update={"threads": threads({"config": config})})
     corpus = TokenCorpus.open(artifact_path(sentences))
     start = load_encoder(artifact_path(encoder))
-    annotation = annotation_in(corpus, clusters, pairs) if clusters and pairs else None
+    annotation = validate = None
+    if clusters and pairs:
+        annotation = StoredAnnotation(
+            corpus, Clusters.open(artifact_path(clusters)), Pairs.open(artifact_path(pairs))
+        )
+    if validation_pool:
+        validate = validator(artifact_path(judged or sentences), artifact_path(validation_pool))
     method = method_for(config.method, start, head_in(artifact_path(encoder)))
     learner = learner_of(method, start, config.seed)
-    validate = (
-        validator(artifact_path(judged or sentences), artifact_path(validation_pool))
-        if validation_pool
-        else None
-    )
     steps = StepLog()
     with progress("train_encoder", config.steps) as advance:
         report = train(
@@ -143,18 +146,6 @@ def check_documents(config: TrainingConfig, encoder: ArtifactRef, sentences: Art
         corpus_sampler(config, method, TokenCorpus.open(artifact_path(sentences)))
 
 
-def annotation_in(
-    corpus: "TokenCorpus", clusters: ArtifactRef, pairs: ArtifactRef
-) -> "StoredAnnotation":
-    """An annotation, as the pair source of self-annotation reads it."""
-    from sentemb_core.annotation.clusters import Clusters
-    from sentemb_core.annotation.pairs import Pairs, StoredAnnotation
-
-    return StoredAnnotation(
-        corpus, Clusters.open(artifact_path(clusters)), Pairs.open(artifact_path(pairs))
-    )
-
-
 def stored_model(learner: "Learner", method: MethodSettings, facts: "CardFacts") -> ArtifactRef:
     """Store the encoder with its card; of further networks, only a Condenser stage's head."""
     from sentemb_core.encoder.card import model_card
@@ -188,12 +179,6 @@ def validator(sentences: Path, validation_pool: Path) -> "Callable[[Encoder], fl
     return recall
 
 
-if TYPE_CHECKING:
-    from sentemb_core.documents import Documents
-
-log = logging.getLogger("sentemb_core.run")
-
-
 def log_segment_share(
     method: MethodSettings, sentences: ArtifactRef, encoder: ArtifactRef
 ) -> float | None:
@@ -210,10 +195,8 @@ def log_segment_share(
     from sentemb_core.methods.hicl import several_segments
     from sentemb_core.training.batches import some
 
-    start, corpus = (
-        load_encoder(artifact_path(encoder)),
-        some(TokenCorpus.open(artifact_path(sentences)), 0),
-    )
+    start = load_encoder(artifact_path(encoder))
+    corpus = some(TokenCorpus.open(artifact_path(sentences)), 0)
     several = several_segments(method, start, cast("Documents", corpus))
     if not len(several):
         return None

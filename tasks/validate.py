@@ -5,10 +5,16 @@ from typing import TYPE_CHECKING, cast
 
 from sentemb_core.config.run import AnnotationConfig, RunConfig
 from sentemb_core.types import ArtifactRef
-from tasks.artifact_files import artifact_path, new_artifact, read_json, save_json
+from tasks.artifacts import (
+    Annotation,
+    EncoderResult,
+    artifact_path,
+    new_artifact,
+    read_json,
+    save_json,
+)
 from tasks.checks import learns_from_labels
 from tasks.execution import is_dry_run, is_pending
-from tasks.run_result import Annotation, EncoderResult
 from tasks.stage import stage
 
 if TYPE_CHECKING:
@@ -186,10 +192,8 @@ def diagnose_round(
     from sentemb_core.encoder.checkpoint import load_encoder
     from sentemb_core.evaluation.round_diagnostics import diagnostics, write_diagnostics
 
-    corpus, annotated = (
-        TokenCorpus.open(artifact_path(sentences)),
-        Clusters.open(artifact_path(annotation.clusters)),
-    )
+    corpus = TokenCorpus.open(artifact_path(sentences))
+    annotated = Clusters.open(artifact_path(annotation.clusters))
     last = None
     if previous:
         last = (

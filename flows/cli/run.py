@@ -19,15 +19,15 @@ from sentemb_core.config.run import FineTuneRun, InfoCSEIDC, InfoCSEPlus, Method
 from sentemb_core.console import emit, log_to_stderr, print_result, remark, show
 from sentemb_core.formats import counted
 from tasks.checks import check_run
-from tasks.registered_encoders import with_local_encoders
+from tasks.registered_encoders import local_name, with_encoder_names
 
 if TYPE_CHECKING:
     from flows.demo import Way
     from flows.pipeline import OnRow
     from sentemb_core.store.runs import Run
+    from tasks.artifacts import EncoderResult, RunResult
     from tasks.execution import DryRun
     from tasks.report import Outcome
-    from tasks.run_result import EncoderResult, RunResult
 
     Loop = Callable[[Any, OnRow], RunResult]
 
@@ -210,7 +210,7 @@ def flow_and_loop(config: AnyRun) -> "tuple[Callable[[Any], Outcome], Loop]":
 
 def check(config: AnyRun) -> None:
     """Refuse a run that cannot work (`check_run`); warn about settings that may surprise."""
-    config = with_local_encoders(config)
+    config = with_encoder_names(config, local_name)
     check_run(config)
     for warning in (
         *low_learning_rate_warnings(config),

@@ -23,15 +23,15 @@ DECORATOR = Path("tasks/stage.py")
 MAKERS = {"task", "Task", "MaterializingTask", "materialize", "*"}
 
 UNSEEN = {
-    "tasks.artifact_files.artifact_path": "the place of an artifact does not change it",
-    "tasks.artifact_files.new_artifact": "the place of an artifact does not change it",
-    "tasks.artifact_files.read_json": "the content has the artifact's digest",
-    "tasks.artifact_files.save_json": "stores a value that the core computed",
+    "tasks.artifacts.artifact_path": "the place of an artifact does not change it",
+    "tasks.artifacts.new_artifact": "the place of an artifact does not change it",
+    "tasks.artifacts.read_json": "the content has the artifact's digest",
+    "tasks.artifacts.save_json": "stores a value that the core computed",
     "tasks.checks.silent": "a log changes no result",
     "tasks.prefect_pages.progress": "a progress bar changes no result",
     "tasks.run_monitor.step_logger": "only logs to MLflow",
-    "tasks.run_result.Labelled": "a record of another shape is a miss",
-    "tasks.run_result.Trained": "a record of another shape is a miss",
+    "tasks.artifacts.Labelled": "a record of another shape is a miss",
+    "tasks.artifacts.Trained": "a record of another shape is a miss",
     "tasks.stage.working_folder": "a killed training ends in the same bits",
     **dict.fromkeys(
         (

@@ -146,20 +146,13 @@ def test_a_foreign_page_cannot_make_the_worker_run_a_command(served, host, heade
     assert "evil" not in {one["name"] for one in call(f"{api}/automations/filter", {})}
 
 
-def test_a_second_service_of_a_home_is_refused_with_the_first_ones_process(tmp_path):
-    with (
-        local.exclusive(tmp_path),
-        socket.create_server(("127.0.0.1", 0)) as taken,
-        pytest.raises(UsageError, match=f"process {os.getpid()}"),
-    ):
-        local.serve(tmp_path, port=taken.getsockname()[1], seconds=0)
-
-
-def test_a_new_service_removes_the_addresses_of_a_killed_one(tmp_path):
+def test_a_second_service_of_a_home_is_refused_and_the_address_of_a_killed_one_goes(tmp_path):
     left = tmp_path / "server.url"
     left.write_text("http://127.0.0.1:4200/api\n")
-    with local.exclusive(tmp_path):
+    with local.exclusive(tmp_path), socket.create_server(("127.0.0.1", 0)) as taken:
         assert not left.exists()
+        with pytest.raises(UsageError, match=f"process {os.getpid()}"):
+            local.serve(tmp_path, port=taken.getsockname()[1], seconds=0)
 
 
 @pytest.mark.parametrize("paused", [[], [NIGHTLY_DEMO]])

@@ -1,17 +1,23 @@
 """A corpus small enough for whole runs: documents on a few topics, each with a title."""
 
 import json
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sentemb_core.config.run import InfoCSEIDC
+from sentemb_core.config.run import InfoCSEIDC, RunConfig
+from sentemb_core.store.objects import Store
+from sentemb_core.store.runs import RunLog, recording
+from tasks.artifacts import RunResult
+from tasks.execution import without_prefect
 from tasks.report import Outcome
-from tasks.run_result import RunResult
 
 TOPICS = (
     "river flood water rain dam",
@@ -93,6 +99,26 @@ def tiny_run(source: Path, **changes: object) -> InfoCSEIDC:
         "rounds": {"max_rounds": 2, "patience": 2},
     }
     return InfoCSEIDC.model_validate(settings | changes)
+
+
+def in_process(loop: Callable[..., RunResult], config: RunConfig) -> RunResult:
+    """What a flow's loop returns if its stages run in this process."""
+    with without_prefect(Store.default()):
+        return loop(config, lambda _: None)
+
+
+@contextmanager
+def probed() -> Generator[RunLog, None, None]:
+    """A block whose stages run in this process, and the record of them."""
+    with without_prefect(Store.default()), recording(Store.default(), "probe", [], {}) as log:
+        yield log
+
+
+def bodies_run(call: Callable[..., object], *arguments: Any) -> list[str]:
+    """The stages whose bodies a call ran, in order; the other stages were cached."""
+    with probed() as log:
+        call(*arguments)
+    return [used.stage for used in log.run.stages if not used.hit]
 
 
 def outcome_of(training: RunResult) -> Outcome:

@@ -73,8 +73,8 @@ from tasks.benchmark_table import (
     write_board,
 )
 from tasks.execution import dry_run, without_prefect
-from tasks.mlflow_client import experiment_id, mlflow_client
 from tasks.results import ResultRow, ResultTable
+from tasks.servers import experiment_id, mlflow_client
 from tests import tiny
 from tests.flows.suites import write_beir, write_data, write_encoder
 from tests.messages import pattern

@@ -14,6 +14,8 @@ from unittest import mock
 import numpy as np
 import pytest
 import torch
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.filters import ArtifactFilter, FlowRunFilter
 
 from flows.__main__ import app
 from flows.cli.reproduce import table_settings
@@ -34,12 +36,13 @@ from sentemb_core.evaluation.validation_scores import read_ranks
 from sentemb_core.report import collect
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import Run, last_runs
-from tasks.mlflow_client import experiment_id, mlflow_client
+from sentemb_core.types import ArtifactRef
+from tasks.artifacts import EncoderResult
 from tasks.prefect_pages import artifact_key
-from tasks.registered_encoders import canaries_of, find_encoder, with_local_encoders
+from tasks.registered_encoders import canaries_of, find_encoder, local_name, with_encoder_names
 from tasks.registry import find_version
 from tasks.report import Outcome, row_and_control
-from tasks.run_result import EncoderResult
+from tasks.servers import experiment_id, mlflow_client
 from tasks.stage import STAGES
 from tasks.tracking import plain
 from tasks.validate import scores_of
@@ -57,6 +60,9 @@ SECRETS = {
     "SOME_API_KEY": "secret-of-another",
 }
 ROWS = ["start", "after conpono", "round 1", "round 2", "control 1", "control 2"]
+
+COLUMNS = ("--id-column", "id", "--sentences-column", "sentences")
+SENTENCES = ("--by", "sentence", *COLUMNS)
 
 EXPORTED = {
     "clusters",
@@ -89,7 +95,7 @@ def home(tmp_path_factory):
     folder.mkdir()
     (folder / "mlflow.url").write_text(f"{MLFLOW}\n")  # as `serve --mlflow` leaves it
     environment = mock.patch.dict(os.environ, {"SENTEMB_HOME": str(folder)} | SECRETS)
-    with environment, mock.patch("tasks.mlflow_client.answers", return_value=True):
+    with environment, mock.patch("tasks.servers.answers", return_value=True):
         os.environ.pop("MLFLOW_TRACKING_URI", None)
         yield folder
 
@@ -123,6 +129,12 @@ def worse(again, corpus_file):
     return run(again.home, config.model_copy(update={"training": training}))
 
 
+@pytest.fixture(scope="module")
+def report(first) -> dict[str, Any]:
+    """The data of the first run's page."""
+    return json.loads(Path(first.outcome.report).with_name("report.json").read_text("utf-8"))
+
+
 def rows_of(run: Completed) -> list[EncoderResult]:
     """As they stand in tables: the controls last."""
     return [*run.outcome.training.rows, *run.outcome.training.controls]
@@ -138,18 +150,18 @@ def last_json(capsys) -> Any:
     return json.loads(capsys.readouterr().out)
 
 
+def stored(artifact: ArtifactRef) -> Path:
+    return Store.default().path(artifact)
+
+
 @pytest.fixture
 def client(prefect_server):
-    from prefect.client.orchestration import get_client
-
     with get_client(sync_client=True) as client:
         yield client
 
 
 def test_rounds_and_trainings_are_completed_sub_flows(first, client):
-    from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterParentFlowRunId
-
-    parent = FlowRunFilter(parent_flow_run_id=FlowRunFilterParentFlowRunId(any_=[first.id]))
+    parent = FlowRunFilter(parent_flow_run_id={"any_": [first.id]})
     inside = soon(
         lambda: client.read_flow_runs(flow_run_filter=parent),
         lambda found: len(found) == 5 and all(one.state.is_final() for one in found),
@@ -165,10 +177,8 @@ def test_rounds_and_trainings_are_completed_sub_flows(first, client):
 
 
 def test_a_round_runs_its_stages_in_the_papers_order(first, client):
-    from prefect.client.schemas.filters import FlowRunFilter
-
-    mine = {"name": {"any_": ["round 1"]}, "parent_flow_run_id": {"any_": [first.id]}}
-    (round_1,) = client.read_flow_runs(flow_run_filter=FlowRunFilter.model_validate(mine))
+    mine = FlowRunFilter(name={"any_": ["round 1"]}, parent_flow_run_id={"any_": [first.id]})
+    (round_1,) = client.read_flow_runs(flow_run_filter=mine)
     inside = FlowRunFilter(id={"any_": [round_1.id]})
     ran = soon(
         lambda: client.read_task_runs(flow_run_filter=inside, sort="EXPECTED_START_TIME_ASC"),
@@ -187,10 +197,8 @@ def test_a_round_runs_its_stages_in_the_papers_order(first, client):
     ]
 
 
-def test_the_table_of_rounds_grew_with_every_row(first, client):
-    from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterKey
-
-    key = ArtifactFilter(key=ArtifactFilterKey(any_=[artifact_key(first.outcome.run)]))
+def test_the_table_of_rounds_grew_with_every_row(first, report, client):
+    key = ArtifactFilter(key={"any_": [artifact_key(first.outcome.run)]})
     versions = client.read_artifacts(artifact_filter=key)
     tables = sorted((json.loads(version.data) for version in versions), key=len)
     assert [len(table) for table in tables] == [1, 2, 3, 4, 5, 6]
@@ -199,7 +207,6 @@ def test_the_table_of_rounds_grew_with_every_row(first, client):
     for row, shown in zip(rows_of(first), tables[-1], strict=True):
         scores = scores_of(row.scores)["validation"].document_to_counterpart
         assert shown["R@20"] == f"{scores.recall_at_20:.3f}"
-    report = json.loads(Path(first.outcome.report).with_name("report.json").read_text("utf-8"))
     kept = [one["numbers"].get("kept_share") for one in report["rounds"]]
     assert [share is not None for share in kept] == [False, False, True, True, False, False]
     shares = ["" if share is None else f"{share:.3f}" for share in kept]
@@ -207,14 +214,8 @@ def test_the_table_of_rounds_grew_with_every_row(first, client):
 
 
 def test_notes_links_and_progress_bars_are_on_the_runs_page(first, client):
-    from prefect.client.schemas.filters import (
-        ArtifactFilter,
-        ArtifactFilterFlowRunId,
-        ArtifactFilterKey,
-    )
-
-    mine = ArtifactFilter(flow_run_id=ArtifactFilterFlowRunId(any_=[first.id]))
-    key = ArtifactFilter(key=ArtifactFilterKey(any_=[artifact_key(f"{first.outcome.run}-mlflow")]))
+    mine = ArtifactFilter(flow_run_id={"any_": [first.id]})
+    key = ArtifactFilter(key={"any_": [artifact_key(f"{first.outcome.run}-mlflow")]})
     notes = [one for one in client.read_artifacts(artifact_filter=mine) if one.type == "markdown"]
     (note,) = [one for one in notes if one.key.endswith("-report")]
     assert "4 encoders" in note.data
@@ -273,9 +274,9 @@ def test_mlflow_has_annotation_metrics_of_rounds_alone(first):
         if not row.annotation:
             assert found == {}, row.label
             continue
-        pairs = Store.default().path(row.annotation.pairs)
+        pairs = stored(row.annotation.pairs)
         exported = read_report(pairs)
-        diagnosed = read_diagnostics(Store.default().path(row.diagnostics))
+        diagnosed = read_diagnostics(stored(row.diagnostics))
         sizes = [int(size) for size, n in exported["cluster_sizes"].items() for _ in range(n)]
         taught = exported["documents"] - exported["held_out_documents"]
         changed = diagnosed.model_dump(
@@ -297,41 +298,39 @@ def test_mlflow_has_annotation_metrics_of_rounds_alone(first):
 
 def test_the_encoder_is_registered_and_opened_by_the_safe_loader(first):
     assert first.outcome.gate.alias == "champion"
-    folder = find_encoder("models:/tiny@champion")
-    assert folder == Store.default().path(first.outcome.encoder)
+    folder = find_encoder(CHAMPION)
+    assert folder == stored(first.outcome.encoder)
     vectors = embed_texts(load_encoder(folder), ["river flood water."])
     assert vectors.shape == (1, 16)
 
 
 def test_the_registered_version_carries_canaries_that_know_its_encoder(first):
-    canaries = canaries_of("models:/tiny@champion")
+    canaries = canaries_of(CHAMPION)
     assert len(canaries.sentences) == 64
     own, start = first.outcome.encoder, first.outcome.training.rows[0].encoder
     for artifact, same in ((own, True), (start, False)):
-        encoder = load_encoder(Store.default().path(artifact))
+        encoder = load_encoder(stored(artifact))
         vectors = embed_texts(encoder, canaries.sentences)
         assert match_vectors(canaries, canaries.sentences, vectors).same is same
 
 
 def test_an_index_is_held_against_a_version_in_a_word(first, capsys, tmp_path):
-    columns = ("--id-column", "id", "--sentences-column", "sentences")
-    champion, index = "models:/tiny@champion", str(tmp_path / "index.parquet")
-    wanted = ("--by", "sentence", "--overwrite", *columns)
-    start = str(Store.default().path(first.outcome.training.rows[0].encoder))
+    index = str(tmp_path / "index.parquet")
+    start = str(stored(first.outcome.training.rows[0].encoder))
     source = first.config.corpus.source
-    for model, code in ((champion, 0), (start, 3)):
-        assert call("encode", source, index, "--model", model, *wanted) == 0
+    for model, code in ((CHAMPION, 0), (start, 3)):
+        assert call("encode", source, index, "--model", model, "--overwrite", *SENTENCES) == 0
         capsys.readouterr()
-        assert call("canary", index, "--model", champion, "--json") == code
+        assert call("canary", index, "--model", CHAMPION, "--json") == code
         result = json.loads(capsys.readouterr().out)
         assert (result["model"], result["same"], result["found"] >= 64) == (
             "models:/tiny/1",
             code == 0,
             True,
         )
-    assert call("canary", start, "--model", champion) == 3
+    assert call("canary", start, "--model", CHAMPION) == 3
     assert re.search(rf"E202 {start} .*\bmodels:/tiny/1\b", capsys.readouterr().err)
-    assert call("canary", str(find_encoder(champion)), "--model", champion) == 0
+    assert call("canary", str(find_encoder(CHAMPION)), "--model", CHAMPION) == 0
     assert re.search(r"models:/tiny/1\b.*\b64\b", " ".join(capsys.readouterr().out.split()))
 
 
@@ -340,11 +339,10 @@ def test_an_index_of_other_documents_is_held_against_the_versions_encoder(first,
     later = tmp_path / "later.jsonl"
     rows = [{"id": f"l{k}", "sentences": [f"A later one of {k}.", "It rains."]} for k in range(40)]
     later.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
-    start = str(Store.default().path(first.outcome.training.rows[0].encoder))
+    start = str(stored(first.outcome.training.rows[0].encoder))
     for model, code in ((CHAMPION, 0), (start, 3)):
         index = str(tmp_path / f"{code}.parquet")
-        columns = ("--by", "sentence", "--id-column", "id", "--sentences-column", "sentences")
-        assert call("encode", str(later), index, "--model", model, *columns) == 0
+        assert call("encode", str(later), index, "--model", model, *SENTENCES) == 0
         assert call("canary", index, "--model", CHAMPION) == code
 
 
@@ -355,7 +353,7 @@ def test_no_file_of_a_run_holds_a_secret_of_the_environment(first):
 
 
 def test_the_card_has_corpus_method_scores_and_usage(first):
-    card = (find_encoder("models:/tiny@champion") / "README.md").read_text()
+    card = (find_encoder(CHAMPION) / "README.md").read_text()
     training = first.outcome.training
     digest = training.texts.documents.digest[:12]
     corpus = rf"- Corpus: [\d,]+ documents, [\d,]+ sentences \(documents:{digest}\)"
@@ -376,17 +374,16 @@ def test_the_card_has_corpus_method_scores_and_usage(first):
     assert "test R@5" in card
     assert "SentenceTransformer(" in card
     assert "AutoModel" not in card, "it is static"
-    assert "models:/tiny@champion" in card
+    assert CHAMPION in card
     assert "## Licence" in card
     assert str(first.home) not in card
 
 
-def test_the_report_stands_alone_and_is_complete(first):
+def test_the_report_stands_alone_and_is_complete(first, report):
     page = Path(first.outcome.report).read_text("utf-8")
     assert not re.search(r"""(src|href|url)\s*[=(]\s*["']?(https?:|//)""", page)
     for words in (*ROWS, "BM25", "random encoder"):
         assert words in page
-    report = json.loads(Path(first.outcome.report).with_name("report.json").read_text("utf-8"))
     empty = [name for name, value in report.items() if value in (None, [], {}, "")]
     assert empty == ["labels", "evaluation"]
     assert report["quarantine"] == {"read": 60, "counts": {}, "rows": [], "file": ""}
@@ -410,20 +407,17 @@ def test_the_report_stands_alone_and_is_complete(first):
     assert f"plain neighbours) {test[1]:.3f}:" in note
 
 
-def test_the_report_shows_every_row_both_ways_and_how_sure_its_validation_is(first):
-    report = json.loads(Path(first.outcome.report).with_name("report.json").read_text("utf-8"))
-    rows = [*first.outcome.training.rows, *first.outcome.training.controls]
-    for row, shown in zip(rows, report["rounds"], strict=True):
+def test_the_report_shows_every_row_both_ways_and_how_sure_its_validation_is(first, report):
+    for row, shown in zip(rows_of(first), report["rounds"], strict=True):
         scores = scores_of(row.scores)
         for split in ("validation", "test"):
             assert shown["scores"][split] == scores[split].model_dump()
-        hits = read_ranks(Store.default().path(row.scores), "validation") <= 5
+        hits = read_ranks(stored(row.scores), "validation") <= 5
         band = confidence_interval(hits.astype(np.float64), collect.SEED)
         assert (shown["low"], shown["high"]) == (band.low, band.high)
 
 
-def test_one_document_is_shown_under_its_title_before_and_after(first):
-    report = json.loads(Path(first.outcome.report).with_name("report.json").read_text("utf-8"))
+def test_one_document_is_shown_under_its_title_before_and_after(first, report):
     shown = report["document"]
     assert list(shown["clusters"]) == ROWS[:4]
     lines = Path(first.config.corpus.source).read_text("utf-8").splitlines()
@@ -432,18 +426,15 @@ def test_one_document_is_shown_under_its_title_before_and_after(first):
     assert shown["sentences"] == rows[shown["name"]]["sentences"]
 
 
-def test_lost_queries_name_a_better_ranked_rival_and_the_rank_of_the_answer(first):
-    report = json.loads(Path(first.outcome.report).with_name("report.json").read_text("utf-8"))
+def test_lost_queries_name_a_better_ranked_rival_and_the_rank_of_the_answer(first, report):
     best = first.outcome.training.rows[first.outcome.training.best]
-    ranks = np.sort(read_ranks(Store.default().path(best.scores), "validation"))[::-1]
+    ranks = np.sort(read_ranks(stored(best.scores), "validation"))[::-1]
     lost = report["lost_queries"]
     assert [query["rank"] for query in lost] == [rank for rank in ranks[:10].tolist() if rank > 1]
     assert all(query["wanted"] != query["found"] for query in lost)
 
 
 def test_an_unchanged_run_runs_no_stage_body_and_says_so(again, first, client):
-    from prefect.client.schemas.filters import FlowRunFilter
-
     assert Counter(used.hit for used in again.record.stages) == {True: len(again.record.stages)}
     assert again.outcome.encoder == first.outcome.encoder
     mine = FlowRunFilter(id={"any_": [again.id]})
@@ -459,7 +450,6 @@ def test_an_unchanged_run_runs_no_stage_body_and_says_so(again, first, client):
     assert again.outcome.gate.text.startswith(again.outcome.gate.uri)
     page = Path(again.outcome.report).read_text("utf-8")
     assert "0 stages ran in 0.00 s" in page
-    assert f"previous run, {first.outcome.run}." in page
 
 
 def test_a_worse_encoder_becomes_challenger_and_the_champion_stays(worse, first, capsys):
@@ -476,13 +466,13 @@ def test_a_worse_encoder_becomes_challenger_and_the_champion_stays(worse, first,
 
 
 def test_verbs_find_the_finished_run(first, capsys):
-    assert call("lineage", "models:/tiny@champion", "--json") == 0
+    assert call("lineage", CHAMPION, "--json") == 0
     assert "read_corpus" in capsys.readouterr().out
     assert call("status", first.outcome.run, "--json") == 0
     verdicts = {status["verdict"] for status in json.loads(capsys.readouterr().out)}
     assert verdicts - {"SAME"} == {"HIT"}
-    assert call("where", "models:/tiny@champion") == 0
-    assert capsys.readouterr().out.strip() == str(find_encoder("models:/tiny@champion"))
+    assert call("where", CHAMPION) == 0
+    assert capsys.readouterr().out.strip() == str(find_encoder(CHAMPION))
     assert call("register", first.outcome.run, "--json") == 0
     assert last_json(capsys)["uri"] == first.outcome.gate.uri, "a second time changes nothing"
 
@@ -497,10 +487,7 @@ def test_a_deployment_begins_with_the_champion_of_its_day(worse, capsys):
     made = version.artifact
     start = began.outcome.training.rows[0]
     sentences = ["one of them", "and another"]
-    vectors = [
-        embed_texts(load_encoder(Store.default().path(one)), sentences)
-        for one in (made, start.encoder)
-    ]
+    vectors = [embed_texts(load_encoder(stored(one)), sentences) for one in (made, start.encoder)]
     assert np.array_equal(*vectors)
 
 
@@ -510,7 +497,7 @@ def test_a_command_begins_with_a_registered_encoder(worse, capsys):
     asked = settings(None, source | {"encoder.name": CHAMPION}, [])
     version, folder = find_version(CHAMPION).uri, str(find_encoder(CHAMPION))
     assert asked.encoder.name == version
-    assert with_local_encoders(asked) == settings(
+    assert with_encoder_names(asked, local_name) == settings(
         None, source | {"encoder.name": folder}, []
     )  # its presets
     two = settings(None, source, [f"annotator.name={CHAMPION}"])
@@ -543,9 +530,8 @@ def test_a_deleted_report_is_written_again(first, capsys):
 def test_a_document_is_found_with_a_registered_model(first, capsys):
     source = first.config.corpus.source
     row = json.loads(Path(source).read_text("utf-8").splitlines()[7])
-    columns = ("--id-column", "id", "--sentences-column", "sentences")
-    named = ("--model", "models:/tiny@champion", "--counterpart-column", "title")
-    asked = ("search", " ".join(row["sentences"]), source, *named, *columns)
+    named = ("--model", CHAMPION, "--counterpart-column", "title")
+    asked = ("search", " ".join(row["sentences"]), source, *named, *COLUMNS)
     assert call(*asked, "--top", "3", "--json") == 0
     hits = last_json(capsys)
     assert (hits[0]["doc_id"], hits[0]["counterpart"]) == (row["id"], row["title"])
@@ -575,7 +561,7 @@ def test_gc_leaves_what_a_registered_model_came_from(first, capsys, tmp_path, mo
     assert would["kept_objects"] > 0
     assert call("fsck", "--json") == 0
     assert last_json(capsys)["ok"] == would["kept_objects"]
-    assert call("lineage", "models:/tiny@champion", "--json") == 0
+    assert call("lineage", CHAMPION, "--json") == 0
     assert "read_corpus" in capsys.readouterr().out
 
 

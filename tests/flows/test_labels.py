@@ -2,10 +2,13 @@
 
 import json
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.filters import FlowRunFilter
 
 from flows import infocse_plus as cycling
 from flows.cli.settings import checked, settings
@@ -27,11 +30,10 @@ from sentemb_core.corpus.validation_pool import ValidationPool, is_label
 from sentemb_core.errors import EmptyPairsError, UnknownLabelsError, UsageError
 from sentemb_core.store import records
 from sentemb_core.store.objects import Store
-from tasks.artifact_files import artifact_path
+from tasks.artifacts import artifact_path
 from tasks.execution import dry_run, without_prefect
 from tasks.report import full_report, notes_of
-from tasks.run_result import RunResult
-from tests.flows.corpora import outcome_of, recorded_starts, tiny_run
+from tests.flows.corpora import in_process, outcome_of, recorded_starts, tiny_run
 from tests.messages import pattern
 from tests.waiting import soon
 
@@ -60,14 +62,8 @@ def plus_run(source: Path, **changes: Any) -> InfoCSEPlus:
     return InfoCSEPlus.model_validate(whole | given | changes)
 
 
-def cycled(config: InfoCSEPlus) -> RunResult:
-    with without_prefect(Store.default()):
-        return self_train_and_fine_tune(config, lambda row: None)
-
-
-def tuned(config: FineTuneRun) -> RunResult:
-    with without_prefect(Store.default()):
-        return fine_tune_once(config, lambda row: None)
+cycled = partial(in_process, self_train_and_fine_tune)
+tuned = partial(in_process, fine_tune_once)
 
 
 def test_fine_tuning_follows_the_initialised_encoder(corpus_file: Path):
@@ -84,11 +80,6 @@ def test_an_epoch_is_a_pass_over_the_labels():
     assert (counted.steps, counted.evaluate_every, counted.patience) == (25, 5, 2)
     few = by_epochs(training, 3, limits)
     assert (few.steps, few.evaluate_every) == (5, 1)
-
-
-def test_fine_tuning_ends_as_in_mutual():
-    run = settings(None, {"corpus.source": "d.jsonl", "training.method": "fine_tune"}, [])
-    assert (run.labels.epochs, run.labels.patience, run.training.batch_size) == (20, 2, 64)
 
 
 def test_every_cycle_starts_from_the_last_fine_tuned_encoder(
@@ -120,20 +111,16 @@ def test_every_cycle_starts_from_the_last_fine_tuned_encoder(
 def test_without_labels_or_cycles_it_is_infocse_idc(corpus_file: Path, without: dict[str, Any]):
     config = plus_run(corpus_file, **without)
     plain = InfoCSEIDC.model_validate(config.model_dump(exclude={"fine_tuning", "cycles"}))
-    with without_prefect(Store.default()):
-        expected = self_train(plain, lambda row: None)
-    assert cycled(config) == expected
+    assert cycled(config) == in_process(self_train, plain)
 
 
-def test_one_cycle_is_self_training_and_one_fine_tuning(corpus_file: Path):
-    found = cycled(plus_run(corpus_file, cycles={"max_cycles": 1}))
-    assert [row.kind for row in found.rows][2:] == ["round", "fine-tuned"]
-    assert found.best == 3
-
-
-def test_cycles_never_return_the_mapped_start(corpus_file: Path, monkeypatch: pytest.MonkeyPatch):
+def test_one_cycle_ends_with_fine_tuning_and_never_returns_the_mapped_start(
+    corpus_file: Path, monkeypatch: pytest.MonkeyPatch
+):
     config = plus_run(corpus_file, cycles={"max_cycles": 1}, postprocess="whitening")
     plain = cycled(config)
+    assert [row.kind for row in plain.rows][2:] == ["round", "fine-tuned"]
+    assert plain.best == 3
     order = {"start": 0.9, plain.rows[-1].label: 0.5}
 
     def judged(scores: object) -> float:
@@ -234,9 +221,9 @@ def test_a_dry_run_ends_at_an_unknown_number_of_labels(corpus_file: Path):
         assert plan.incomplete
         stages = {status.stage for status in plan.statuses}
         assert ("draw_labels" in stages, "export_pairs" in stages) == (True, known)
+        texts = in_process(prepare_run, config).texts
         with without_prefect(Store.default()):
-            begun_with = prepare_run(config, lambda row: None)
-            labels_of(begun_with.texts, config)
+            labels_of(texts, config)
 
 
 def test_options_choose_the_kind_of_run():
@@ -245,6 +232,8 @@ def test_options_choose_the_kind_of_run():
     tuning = settings(None, source | {"training.method": "fine_tune"}, [])
     assert isinstance(tuning, FineTuneRun)
     assert tuning.validation.label_share == 0.5
+    assert (tuning.labels.epochs, tuning.labels.patience) == (20, 2), "as in mutual"
+    assert tuning.training.batch_size == 64
     plus = settings(None, source | {"cycles.max_cycles": 2, "labels.count": 100}, [])
     assert isinstance(plus, InfoCSEPlus)
     assert plus.fine_tuning.batch_size == 64
@@ -305,11 +294,9 @@ def test_the_settings_beside_a_report_are_read_again(tmp_path: Path):
 
 def runs_inside(flow_run: object) -> dict[str, list[str]]:
     """Names of the completed sub-flows of a run, and of those within each."""
-    from prefect.client.orchestration import get_client
-    from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterParentFlowRunId
 
     def ended(parent: object) -> list[Any]:
-        own = FlowRunFilter(parent_flow_run_id=FlowRunFilterParentFlowRunId(any_=[parent]))
+        own = FlowRunFilter(parent_flow_run_id={"any_": [parent]})
         return soon(
             lambda: client.read_flow_runs(flow_run_filter=own),
             lambda found: all(one.state.is_completed() for one in found),

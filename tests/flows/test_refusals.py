@@ -18,11 +18,10 @@ from sentemb_core.config.methods import METHOD_NAMES
 from sentemb_core.config.run import MethodRun
 from sentemb_core.errors import EmptyPairsError, NoNegativesError
 from sentemb_core.store.objects import Store
-from sentemb_core.store.runs import last_runs, recording
+from sentemb_core.store.runs import last_runs
 from sentemb_core.types import Json
 from tasks.checks import check_run, entry_of
-from tasks.execution import without_prefect
-from tests.flows.corpora import write_corpus
+from tests.flows.corpora import bodies_run, probed, write_corpus
 from tests.messages import pattern
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -32,73 +31,49 @@ COLUMNS = {
     "corpus.sentences_column": "sentences",
     "corpus.counterpart_column": "title",
 }
-HEADED = ("training.method.random_head=true",)
-BY_SNCSE = ('training.method.base={"name": "sncse"}', "training.method.segment=10")
-TWO_LAYERED = ("initialiser.method=condenser", "initialiser.method.head_layers=1")
+HEAD = "method.random_head=true"
+CONDENSER = "initialiser.method=condenser"
+LAYERS = "encoder.layers=4"
 
 
 @pytest.mark.parametrize(
     ("method", "given", "values"),
     [
-        (
-            "consert",
-            ("training.chunk=8", 'training.method.second=["adversarial"]'),
-            "E303 consert chunk 8",
-        ),
-        (
-            "consert",
-            ('training.method.second=["adversarial", "shuffle"]',),
-            "E303 adversarial, shuffle",
-        ),
+        ("consert", ("chunk=8", 'method.second=["adversarial"]'), "E303 consert chunk 8"),
+        ("consert", ('method.second=["adversarial", "shuffle"]',), "E303 adversarial, shuffle"),
         ("sncse", ("encoder.max_length=12",), "E303 12 encoder.max_length"),
-        ("hicl", BY_SNCSE, "E303 10 method.segment"),
-        (
-            "simcse",
-            ("training.method.mlm=0.1", "training.method.mask_rate=0"),
-            "E303 0.0 .15",
-        ),
-        (
-            "declutr",
-            ("training.method.mask_rate=0", "encoder.positions=600"),
-            "E303 0.0 .15",
-        ),
+        ("hicl", ('method.base={"name": "sncse"}', "method.segment=10"), "E303 10 method.segment"),
+        ("simcse", ("method.mlm=0.1", "method.mask_rate=0"), "E303 0.0 .15"),
+        ("declutr", ("method.mask_rate=0", "encoder.positions=600"), "E303 0.0 .15"),
         (
             "condenser",
-            ("training.method.mask_rate=0",),
+            ("method.mask_rate=0",),
             "E001 training.method.mask_rate greater than 0 found 0",
         ),
         ("declutr", ("encoder.positions=32",), "E303 declutr 32 to 512 30 shortest"),
-        (
-            "infocse_aux",
-            (*HEADED, "training.method.skip_from=6"),
-            "E303 skip_from 6 2 layers",
-        ),
+        ("infocse_aux", (HEAD, "method.skip_from=6"), "E303 skip_from 6 2 layers"),
         ("infocse_aux", (), "E303 head random_head=true"),
         ("diffcse", (), "E303 head random_head=true"),
         (
             "infocse_aux",
-            TWO_LAYERED,
+            (CONDENSER, "initialiser.method.head_layers=1"),
             "E303 infocse_aux 1 layer head_layers 2 training.method.head_layers=1",
         ),
         (
             "infocse_aux",
-            ("initialiser.method=condenser", "training.method.skip_from=1", "encoder.layers=4"),
+            (CONDENSER, "method.skip_from=1", LAYERS),
             "E303 infocse_aux layer 2 skip_from 1 training.method.skip_from=2",
         ),
         (
             "rtd_mlm",
-            ("initialiser.method=condenser", "initialiser.method.skip_from=1", "encoder.layers=4"),
+            (CONDENSER, "initialiser.method.skip_from=1", LAYERS),
             "E303 rtd_mlm layer 1 skip_from 2 training.method.skip_from=1",
         ),
-        ("simcse", ("training.batch_size=1",), "E301 training.batch_size 2 1"),
-        (
-            "infocse_idc",
-            ("training.method.batches=cluster", "training.batch_size=3"),
-            "E301 batch_size 3 4",
-        ),
+        ("simcse", ("batch_size=1",), "E301 training.batch_size 2 1"),
+        ("infocse_idc", ("method.batches=cluster", "batch_size=3"), "E301 batch_size 3 4"),
         (
             "ict",
-            ("training.method.context_tokens=8",),
+            ("method.context_tokens=8",),
             "E001 training.method.context_tokens greater than or equal to 16 found 8",
         ),
         (
@@ -107,11 +82,7 @@ TWO_LAYERED = ("initialiser.method=condenser", "initialiser.method.head_layers=1
             "E303 16 context_tokens 288 10 positions",
         ),
         ("conpono", ("encoder.dim=30",), "E001 4 30"),
-        (
-            "conpono",
-            ("encoder.name=static", "encoder.pooling=cls"),
-            "E001 static 'mean' 'cls'",
-        ),
+        ("conpono", ("encoder.name=static", "encoder.pooling=cls"), "E001 static 'mean' 'cls'"),
         pytest.param(
             "conpono",
             ("encoder.name=minilm", "encoder.max_length=1000"),
@@ -123,7 +94,9 @@ TWO_LAYERED = ("initialiser.method=condenser", "initialiser.method.head_layers=1
 def test_parts_that_do_not_fit_are_refused_before_any_stage(
     call, corpus_file: Path, method: str, given: tuple[str, ...], values: str
 ):
-    options = [word for setting in given for word in ("--set", setting)]
+    full = ("encoder.", "initialiser.")  # any other setting is one of the training
+    named = [one if one.startswith(full) else f"training.{one}" for one in given]
+    options = [word for setting in named for word in ("--set", setting)]
     run = ("run", str(corpus_file), "--encoder", "transformer")
     for mode in (["--dry-run"], []):
         code, output, errors = call(
@@ -144,15 +117,16 @@ def test_every_method_fits_a_transformer_with_its_defaults(corpus_file: Path, me
     check_run(settings(None, given | {"corpus.source": str(corpus_file)}, []))
 
 
-def test_a_queue_goes_together_with_a_gradient_cache(corpus_file: Path):
-    """Its keys are read by a copy without gradients, outside of the cache."""
+def test_a_check_logs_no_warning_and_takes_a_queue_with_a_gradient_cache(
+    corpus_file: Path, caplog: pytest.LogCaptureFixture
+):
+    """A queue's keys are read by a copy without gradients, outside of the cache."""
     given = COLUMNS | {"corpus.source": str(corpus_file), "encoder.name": "transformer"}
-    check_run(settings(None, given, ["training.method.name=esimcse", "training.chunk=8"]))
-
-
-def test_a_check_logs_no_warning_of_the_training(corpus_file: Path, caplog):
-    given = COLUMNS | {"corpus.source": str(corpus_file), "encoder.name": "transformer"}
-    check_run(settings(None, given, ["training.method.name=declutr"]))
+    for options in (
+        ["training.method.name=esimcse", "training.chunk=8"],
+        ["training.method.name=declutr"],
+    ):
+        check_run(settings(None, given, options))
     assert not caplog.records
     assert logging.getLogger("sentemb_core").isEnabledFor(logging.WARNING)
 
@@ -191,14 +165,17 @@ def run_on(source: Path, method: str, *more: str) -> MethodRun:
     return config
 
 
+def refused_by(config: MethodRun, values: str) -> tuple[str, list[str]]:
+    """The refusal of a run with these values, and the stages before it."""
+    with probed() as log, pytest.raises((EmptyPairsError, NoNegativesError)) as refusal:
+        train_once(config, lambda row: None)
+    assert re.match(pattern(values), str(refusal.value))
+    return str(refusal.value), [used.stage for used in log.run.stages]
+
+
 def test_documents_of_one_sentence_are_refused_as_they_are_read(one_sentence_each: Path):
-    with (
-        without_prefect(Store.default()),
-        recording(Store.default(), "one", [], {}) as log,
-        pytest.raises(EmptyPairsError, match=pattern("E102 60 of 60 splitter")),
-    ):
-        train_once(run_on(one_sentence_each, "conpono"), lambda row: None)
-    assert log.run.stages == []
+    _, stages = refused_by(run_on(one_sentence_each, "conpono"), "E102 60 of 60 splitter")
+    assert stages == []
 
 
 @pytest.mark.parametrize("splitter", ["regex", "none"])
@@ -208,38 +185,25 @@ def test_single_sentences_are_refused_with_everything_they_need(
 ):
     """A user who changes the splitter and the method meets no second refusal."""
     options = f"corpus.splitter={splitter}", f"corpus.counterpart_column={column}"
-    with (
-        without_prefect(Store.default()),
-        recording(Store.default(), "one", [], {}),
-        pytest.raises(EmptyPairsError, match=pattern("E102 simcse")) as refusal,
-    ):
-        train_once(run_on(one_sentence_each, "conpono", *options), lambda row: None)
-    has_column, has_labels = (
-        option in str(refusal.value) for option in ("--counterpart-column", "--labels")
-    )
-    assert has_column is has_labels is (column == "null")
+    message, _ = refused_by(run_on(one_sentence_each, "conpono", *options), "E102 simcse")
+    for option in ("--counterpart-column", "--labels"):
+        assert (option in message) is (column == "null")
 
 
 @pytest.mark.parametrize(
-    ("source", "method", "error", "values"),
+    ("source", "method", "values"),
     [
-        ("corpus_file", "declutr", EmptyPairsError, "E102 declutr 0 of 60 longest"),
-        ("one_document_of_two", "conpono", NoNegativesError, "E301 1 of 45"),
+        ("corpus_file", "declutr", "E102 declutr 0 of 60 longest"),
+        ("one_document_of_two", "conpono", "E301 1 of 45"),
     ],
 )
 def test_documents_that_a_method_cannot_learn_from_are_refused_before_a_step(
-    request: pytest.FixtureRequest, source: str, method: str, error: type[Exception], values: str
+    request: pytest.FixtureRequest, source: str, method: str, values: str
 ):
     config = run_on(request.getfixturevalue(source), method, "corpus.splitter=none")
     check_run(config)
-    with (
-        without_prefect(Store.default()),
-        recording(Store.default(), "one", [], {}) as log,
-        pytest.raises(error, match=pattern(values)),
-    ):
-        train_once(config, lambda row: None)
-    stages = {used.stage for used in log.run.stages}
-    assert stages >= {"tokenise_sentences", "validate_encoder"}
+    _, stages = refused_by(config, values)
+    assert {*stages} >= {"tokenise_sentences", "validate_encoder"}
     assert "train_encoder" not in stages
     assert not [*Store.default().root.rglob("step-*")]
 
@@ -257,22 +221,16 @@ def test_a_method_that_pairs_sentences_is_refused_before_anything_is_drawn(
     """Also without counterparts, when no data could validate it."""
     bare = ("corpus.splitter=none", "corpus.counterpart_column=null")
     for given in (("corpus.splitter=none",), bare):
-        with (
-            without_prefect(Store.default()),
-            recording(Store.default(), "one", [], {}) as log,
-            pytest.raises(EmptyPairsError, match=pattern(f"E102 {named} 60 of 60")),
-        ):
-            train_once(run_on(one_sentence_each, method, *given, *more), lambda row: None)
-        assert {used.stage for used in log.run.stages} == {"read_corpus"}
+        config = run_on(one_sentence_each, method, *given, *more)
+        _, stages = refused_by(config, f"E102 {named} 60 of 60")
+        assert stages == ["read_corpus"]
 
 
 def test_inverse_cloze_that_leaves_the_sentence_in_its_context_learns_from_single_ones(
     one_sentence_each: Path,
 ):
     config = run_on(one_sentence_each, "ict", "corpus.splitter=none", "training.method.removal=0")
-    with without_prefect(Store.default()), recording(Store.default(), "one", [], {}) as log:
-        train_once(config, lambda row: None)
-    assert "train_encoder" in {used.stage for used in log.run.stages}
+    assert "train_encoder" in bodies_run(train_once, config, lambda row: None)
 
 
 @pytest.mark.server
@@ -287,25 +245,16 @@ def test_rounds_need_documents_whatever_initialises_them(
 
 def test_sentences_without_validation_data_are_refused(one_sentence_each: Path):
     bare = ("corpus.splitter=none", "corpus.counterpart_column=null")
-    with (
-        without_prefect(Store.default()),
-        recording(Store.default(), "one", [], {}),
-        pytest.raises(EmptyPairsError, match=pattern("E102 halves 0 --counterpart-column")),
-    ):
-        train_once(run_on(one_sentence_each, "simcse", *bare), lambda row: None)
+    config = run_on(one_sentence_each, "simcse", *bare)
+    refused_by(config, "E102 halves 0 --counterpart-column")
 
 
 def test_no_initialiser_trains_for_a_method_that_cannot_learn_from_the_documents(
     corpus_file: Path,
 ):
     config = run_on(corpus_file, "declutr", "initialiser.method=simcse", "initialiser.steps=2")
-    with (
-        without_prefect(Store.default()),
-        recording(Store.default(), "one", [], {}) as log,
-        pytest.raises(EmptyPairsError, match=pattern("E102 declutr 0 of 60 longest")),
-    ):
-        train_once(config, lambda row: None)
-    assert "train_encoder" not in {used.stage for used in log.run.stages}
+    _, stages = refused_by(config, "E102 declutr 0 of 60 longest")
+    assert "train_encoder" not in stages
 
 
 @pytest.mark.parametrize("plan", [["--dry-run"], []])

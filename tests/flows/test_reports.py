@@ -11,18 +11,15 @@ from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.evaluation.validation_scores import read_ranks
 from sentemb_core.report.data import RunReport
 from sentemb_core.report.run_page import chapters
-from sentemb_core.store.objects import Store
-from tasks.artifact_files import artifact_path
-from tasks.execution import without_prefect
+from tasks.artifacts import artifact_path
 from tasks.report import Outcome, doubts_of, full_report
-from tests.flows.corpora import tiny_run, write_corpus
+from tests.flows.corpora import in_process, tiny_run, write_corpus
 
 pytestmark = pytest.mark.usefixtures("home")
 
 
 def reported(config) -> tuple[Outcome, RunReport]:
-    with without_prefect(Store.default()):
-        training = self_train(config, lambda row: None)
+    training = in_process(self_train, config)
     best = training.rows[training.best].encoder
     outcome = Outcome(run="x", training=training, encoder=best, report="r", gate=None, timings=[])
     return outcome, full_report(outcome, config)

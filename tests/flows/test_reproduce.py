@@ -45,12 +45,11 @@ from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs
 from sentemb_core.training.state import read_steps
 from sentemb_core.types import ArtifactRef
-from tasks.artifact_files import artifact_path
+from tasks.artifacts import Trained, artifact_path
 from tasks.claims import ArmResult, cells_of, value_of
 from tasks.execution import dry_run, without_prefect
 from tasks.experiment_table import ExperimentTable, marks, write_experiment
 from tasks.run_monitor import resuming
-from tasks.run_result import Trained
 from tasks.stage import STAGES
 from tasks.validate import recall_at_5
 from tests.flows.corpora import write_data_folder

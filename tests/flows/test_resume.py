@@ -12,6 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.filters import FlowRunFilter, LogFilter
+from prefect.client.schemas.sorting import FlowRunSort
+from prefect.settings import PREFECT_API_URL
 
 from deployments.server import free_port
 from flows.infocse_idc import self_train
@@ -20,13 +24,11 @@ from sentemb_core.store.maintenance import fsck
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs
 from sentemb_core.types import ArtifactRef
+from tasks.artifacts import RunResult
 from tasks.delivery import sync
-from tasks.execution import without_prefect
-from tasks.mlflow_client import experiment_id, mlflow_client
 from tasks.report import Outcome
-from tasks.run_result import RunResult
-from tasks.servers import answers
-from tests.flows.corpora import tiny_run
+from tasks.servers import answers, experiment_id, mlflow_client
+from tests.flows.corpora import in_process, tiny_run
 from tests.waiting import soon
 
 ROOT = Path(__file__).parents[2]
@@ -34,18 +36,11 @@ ROOT = Path(__file__).parents[2]
 
 def flows(home: Path, *arguments: str, **environment: str) -> "subprocess.Popen[str]":
     """`python -m flows ...` on the test's server, if no other is named."""
-    from prefect.settings import PREFECT_API_URL
-
+    settings = {"SENTEMB_HOME": str(home), "OMP_NUM_THREADS": "1"}
     return subprocess.Popen(
         [sys.executable, "-m", "flows", *arguments],
         cwd=ROOT,
-        env=os.environ
-        | {
-            "SENTEMB_HOME": str(home),
-            "PREFECT_API_URL": PREFECT_API_URL.value(),
-            "OMP_NUM_THREADS": "1",
-        }
-        | environment,
+        env=os.environ | {"PREFECT_API_URL": PREFECT_API_URL.value()} | settings | environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -96,17 +91,14 @@ def server(folder: Path) -> Iterator[tuple[str, int]]:
                 os.killpg(process.pid, signal.SIGKILL)
 
 
-def run_of_one_round(source: Path) -> InfoCSEIDC:
-    """One whose second training takes long enough to be disturbed."""
+def run_of_one_round(source: Path, folder: Path) -> tuple[InfoCSEIDC, Path]:
+    """One whose second training takes long enough to be disturbed, and the file of its settings."""
     rounds = {"max_rounds": 1, "patience": 1}
     config = tiny_run(source, name="killed", rounds=rounds, control=False, register_model=False)
     training = config.training.model_copy(update={"steps": 500, "checkpoint_every": 10})
-    return config.model_copy(update={"training": training})
-
-
-def undisturbed(config: InfoCSEIDC) -> RunResult:
-    with without_prefect(Store.default()):
-        return self_train(config, lambda row: None)
+    config, file = config.model_copy(update={"training": training}), folder / "config.json"
+    file.write_text(config.model_dump_json())
+    return config, file
 
 
 def encoders(training: RunResult) -> list[ArtifactRef]:
@@ -115,13 +107,9 @@ def encoders(training: RunResult) -> list[ArtifactRef]:
 
 def logged(name: str) -> list[str]:
     """Lines in the log of the latest flow run of this name, as Prefect's pages show them."""
-    from prefect.client.orchestration import get_client
-    from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterName, LogFilter
-    from prefect.client.schemas.sorting import FlowRunSort
-
     with get_client(sync_client=True) as client:
         (latest,) = client.read_flow_runs(
-            flow_run_filter=FlowRunFilter(name=FlowRunFilterName(any_=[name])),
+            flow_run_filter=FlowRunFilter(name={"any_": [name]}),
             sort=FlowRunSort.START_TIME_DESC,
             limit=1,
         )
@@ -152,10 +140,7 @@ def repeated_points(home: Path, run: Any) -> list[tuple[str, int]]:
 def test_a_killed_run_resumes_and_ends_in_the_same_encoders(
     prefect_server, corpus_file, home, tmp_path, monkeypatch
 ):
-    config = run_of_one_round(corpus_file)
-    file = tmp_path / "config.json"
-    file.write_text(config.model_dump_json())
-
+    config, file = run_of_one_round(corpus_file, tmp_path)
     killed(home, "run", "--config", str(file))
     (first,) = last_runs(Store.default())
     assert first.state == "killed"
@@ -179,7 +164,7 @@ def test_a_killed_run_resumes_and_ends_in_the_same_encoders(
     assert [point for child in children for point in repeated_points(home, child)] == []
 
     monkeypatch.setenv("SENTEMB_HOME", str(tmp_path / "undisturbed"))
-    assert encoders(outcome.training) == encoders(undisturbed(config))
+    assert encoders(outcome.training) == encoders(in_process(self_train, config))
 
 
 @pytest.mark.server
@@ -187,9 +172,7 @@ def test_a_killed_run_resumes_and_ends_in_the_same_encoders(
 def test_a_killed_server_ends_a_run_and_loses_no_artifact(
     prefect_server, corpus_file, home, tmp_path, monkeypatch, call
 ):
-    config = run_of_one_round(corpus_file)
-    file = tmp_path / "config.json"
-    file.write_text(config.model_dump_json())
+    config, file = run_of_one_round(corpus_file, tmp_path)
     with (
         server(tmp_path / "server") as (url, group),
         flows(home, "run", "--config", str(file), PREFECT_API_URL=url) as process,
@@ -208,4 +191,4 @@ def test_a_killed_server_ends_a_run_and_loses_no_artifact(
     (last,) = last_runs(Store.default())
     assert last.stages[: len(first.stages)] == first.stages, "nothing finished was done twice"
     monkeypatch.setenv("SENTEMB_HOME", str(tmp_path / "undisturbed"))
-    assert encoders(outcome.training) == encoders(undisturbed(config))
+    assert encoders(outcome.training) == encoders(in_process(self_train, config))

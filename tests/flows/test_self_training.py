@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -22,30 +23,26 @@ from sentemb_core.config.run import AnnotationConfig, InfoCSEIDC
 from sentemb_core.errors import EmptyCorpusError, NoQueriesError, RecipeError
 from sentemb_core.evaluation.round_diagnostics import read_diagnostics
 from sentemb_core.store.objects import Store
-from sentemb_core.store.runs import recording
-from tasks.artifact_files import artifact_path
+from tasks.artifacts import Annotation, artifact_path
 from tasks.checks import check_run
 from tasks.execution import dry_run, without_prefect
-from tasks.run_result import RunResult
 from tasks.train import steps_of
 from tasks.validate import numbers_of_annotation, recall_at_5, scores_of
-from tests.flows.corpora import recorded_starts, tiny_run, write_corpus
+from tests.flows.corpora import (
+    bodies_run,
+    in_process,
+    probed,
+    recorded_starts,
+    tiny_run,
+    write_corpus,
+)
 from tests.second_device import THERE, SecondDevice
 
 pytestmark = pytest.mark.usefixtures("home")
 
 
-def trained(config) -> RunResult:
-    with without_prefect(Store.default()):
-        return self_train(config, lambda row: None)
-
-
-def stages_run_by(config) -> list[str]:
-    """The stages whose bodies ran."""
-    store = Store.default()
-    with recording(store, "probe", [], {}) as log:
-        trained(config)
-    return [used.stage for used in log.run.stages if not used.hit]
+trained = partial(in_process, self_train)
+stages_run_by = partial(bodies_run, trained)
 
 
 def test_a_round_trains_and_annotates_with_the_encoder_before_it(
@@ -70,6 +67,8 @@ def test_a_round_trains_and_annotates_with_the_encoder_before_it(
     recalls = [recall_at_5(row.scores) for row in found.rows]
     assert max(recalls[1:]) > recalls[0]
     assert recalls[found.best] == max(recalls[1:])
+    assert recall_at_5(found.bm25, "test") > 0.5 > recall_at_5(found.random, "test")
+    assert add_mapped_encoders(found, tiny_run(corpus_file), pytest.fail) is found, "no map"
 
 
 def test_a_run_logs_its_rounds_and_why_no_other_follows(
@@ -173,17 +172,15 @@ def test_a_run_on_another_device_gives_the_same_encoders(
     assert [row.scores for row in there.rows] == [row.scores for row in here.rows]
 
 
-def test_an_unchanged_rerun_runs_no_stage_body(corpus_file: Path):
+def test_only_other_bytes_of_a_corpus_run_a_stage_body_again(corpus_file: Path, tmp_path: Path):
     config = tiny_run(corpus_file)
     assert "train_encoder" in stages_run_by(config)
     assert stages_run_by(config) == []
-
-
-def test_a_control_of_cluster_batches_reads_as_many_sentences(corpus_file: Path):
-    by_cluster = {"name": "infocse_idc", "batches": "cluster"}
-    settings = tiny_run(corpus_file).training.model_dump()
-    settings |= {"method": by_cluster, "batch_size": 48}
-    assert neighbours_only(tiny_run(corpus_file, training=settings), 1).batch_size == 24
+    copy = tmp_path / "elsewhere.jsonl"
+    copy.write_bytes(corpus_file.read_bytes())
+    assert stages_run_by(tiny_run(copy)) == []
+    copy.write_bytes(corpus_file.read_bytes() + b'{"id": "x", "sentences": ["a b.", "c d."]}\n')
+    assert "read_corpus" in stages_run_by(tiny_run(copy))
 
 
 def test_a_control_takes_the_steps_of_its_round(corpus_file: Path):
@@ -196,7 +193,11 @@ def test_a_control_takes_the_steps_of_its_round(corpus_file: Path):
     assert max(rounds) < 12
 
 
-def test_every_control_has_its_own_seed(corpus_file: Path):
+def test_a_control_has_its_own_seed_and_of_cluster_batches_as_many_sentences(corpus_file: Path):
+    by_cluster = {"name": "infocse_idc", "batches": "cluster"}
+    settings = tiny_run(corpus_file).training.model_dump()
+    settings |= {"method": by_cluster, "batch_size": 48}
+    assert neighbours_only(tiny_run(corpus_file, training=settings), 1).batch_size == 24
     config = tiny_run(corpus_file)
     seeds = [neighbours_only(config, number).seed for number in (1, 2)]
     assert len({*seeds, config.training.seed, config.initialiser.seed}) == 3
@@ -241,25 +242,10 @@ def test_a_round_in_bfloat16_measures_its_drift_from_float32(
     assert 0 <= found.get("drift", 0) < 0.5
 
 
-def test_a_copied_corpus_is_the_same_corpus(corpus_file: Path, tmp_path: Path):
+def test_a_changed_setting_leaves_all_before_it_cached(corpus_file: Path):
     trained(tiny_run(corpus_file))
-    copy = tmp_path / "elsewhere.jsonl"
-    copy.write_bytes(corpus_file.read_bytes())
-    assert stages_run_by(tiny_run(copy)) == []
-
-
-def test_a_changed_corpus_is_read_again(corpus_file: Path, tmp_path: Path):
-    trained(tiny_run(corpus_file))
-    copy = tmp_path / "edited.jsonl"
-    copy.write_bytes(corpus_file.read_bytes() + b'{"id": "x", "sentences": ["a b.", "c d."]}\n')
-    assert "read_corpus" in stages_run_by(tiny_run(copy))
-
-
-def test_another_top_k_prunes_again_and_builds_no_graph(corpus_file: Path):
-    trained(tiny_run(corpus_file))
-    config = tiny_run(corpus_file, annotation={"top_k": 2})
     with dry_run(Store.default()) as plan:
-        self_train(config, lambda row: None)
+        self_train(tiny_run(corpus_file, annotation={"top_k": 2}), lambda row: None)
     first = {}
     for status in plan.statuses:
         first.setdefault(status.stage, status)
@@ -267,15 +253,11 @@ def test_another_top_k_prunes_again_and_builds_no_graph(corpus_file: Path):
     assert first["prune_graph"].verdict == "MISS"
     assert "top_k 1 -> 2" in first["prune_graph"].why
     assert first["cluster_sentences"].verdict == "AFTER"
-
-
-def test_a_changed_training_leaves_all_before_it_cached(corpus_file: Path):
-    trained(tiny_run(corpus_file))
     settings = tiny_run(corpus_file).training.model_dump() | {"steps": 11}
     again = stages_run_by(tiny_run(corpus_file, training=settings))
     assert {"read_corpus", "start_encoder", "tokenise_sentences", "bm25_scores"}.isdisjoint(again)
-    first = again.index("train_encoder")
-    assert {"build_graph", "prune_graph", "cluster_sentences"}.isdisjoint(again[:first])
+    before = again[: again.index("train_encoder")]
+    assert {"build_graph", "prune_graph", "cluster_sentences"}.isdisjoint(before)
 
 
 @pytest.mark.parametrize("harm", ["deleted", "truncated", "flipped"])
@@ -316,26 +298,24 @@ def test_a_round_annotates_as_the_general_function(corpus_file: Path):
             assert general == last.annotation
 
 
+POSITIVES = ("cluster", "edge", "related")
+
+
 def test_clusters_edges_and_related_pairs_are_three_annotations(corpus_file: Path):
-    with without_prefect(Store.default()):
-        base = prepare_run(tiny_run(corpus_file), lambda row: None).rows[-1]
-        by_cluster, by_edge, related = (
-            annotate(
-                base.encoder, base.sentences, AnnotationConfig(positives=kind), base.embeddings
-            )
-            for kind in ("cluster", "edge", "related")
-        )
-    assert by_cluster.clusters == by_edge.clusters == related.clusters
-    assert len({by_cluster.pairs, by_edge.pairs, related.pairs}) == 3
+    base = in_process(prepare_run, tiny_run(corpus_file)).rows[-1]
 
+    def found(kind: str, distance: int) -> Annotation:
+        config = AnnotationConfig(positives=kind, min_distance=distance)
+        return annotate(base.encoder, base.sentences, config, base.embeddings)
 
-@pytest.mark.parametrize("positives", ["cluster", "edge", "related"])
-def test_no_pair_is_nearer_than_min_distance(corpus_file: Path, positives):
-    config = AnnotationConfig(min_distance=3, positives=positives)
     with without_prefect(Store.default()):
-        base = prepare_run(tiny_run(corpus_file), lambda row: None).rows[-1]
-        found = annotate(base.encoder, base.sentences, config, base.embeddings)
-    assert min(int((j - i).min()) for i, j in Pairs.open(artifact_path(found.pairs)).chunks()) == 3
+        usual = [found(kind, 1) for kind in POSITIVES]
+        distant = [found(kind, 3) for kind in POSITIVES]
+    assert len({one.clusters for one in usual}) == 1
+    assert len({one.pairs for one in usual}) == 3
+    for one in distant:
+        pairs = Pairs.open(artifact_path(one.pairs))
+        assert min(int((j - i).min()) for i, j in pairs.chunks()) == 3
 
 
 def test_kmeans_finds_other_clusters_than_the_graph(corpus_file: Path):
@@ -376,13 +356,6 @@ def test_without_counterparts_held_out_halves_validate(tmp_path: Path):
     assert pairs["held_out_documents"] == 16
 
 
-def test_bm25_is_above_chance(corpus_file: Path):
-    found = trained(tiny_run(corpus_file))
-    bm25 = scores_of(found.bm25)["test"].document_to_counterpart.recall_at_5
-    chance = scores_of(found.random)["test"].document_to_counterpart.recall_at_5
-    assert bm25 > 0.5 > chance
-
-
 def test_validation_during_training_reloads_the_best(corpus_file: Path):
     settings = tiny_run(corpus_file).training.model_dump() | {"evaluate_every": 3, "patience": 2}
     found = trained(tiny_run(corpus_file, training=settings))
@@ -395,8 +368,7 @@ def test_validation_during_training_reloads_the_best(corpus_file: Path):
 def test_start_and_best_get_a_map_and_validation_chooses(corpus_file: Path, kind: str):
     config = tiny_run(corpus_file, postprocess=kind)
     plain = trained(config)
-    with without_prefect(Store.default()):
-        found = add_mapped_encoders(plain, config, lambda row: None)
+    found = in_process(partial(add_mapped_encoders, plain), config)
     base, named = plain.rows[plain.best], kind.replace("_", " ")
     assert found.rows[: len(plain.rows)] == plain.rows
     assert [(row.kind, row.label, row.parent) for row in found.rows[len(plain.rows) :]] == [
@@ -410,15 +382,9 @@ def test_start_and_best_get_a_map_and_validation_chooses(corpus_file: Path, kind
     assert found.model_copy(update={"best": len(found.rows) - 1}).best_trained == base
 
 
-def test_without_a_map_nothing_is_added(corpus_file: Path):
-    found = trained(tiny_run(corpus_file))
-    assert add_mapped_encoders(found, tiny_run(corpus_file), pytest.fail) is found
-
-
 def test_a_dry_run_visits_the_maps(corpus_file: Path):
     config = tiny_run(corpus_file, postprocess="whitening")
-    with without_prefect(Store.default()):
-        add_mapped_encoders(trained(config), config, lambda row: None)
+    in_process(partial(add_mapped_encoders, trained(config)), config)
     with dry_run(Store.default(), config) as plan:
         walk(config)
     verdicts = [one.verdict for one in plan.statuses if one.stage == "finished_encoder"]
@@ -443,7 +409,6 @@ def test_a_corpus_too_small_for_the_gate_is_refused_before_training(tmp_path: Pa
     with dry_run(Store.default()) as plan:
         self_train(config, lambda row: None)
     assert "train_encoder" in {status.stage for status in plan.statuses}
-    store = Store.default()
-    with pytest.raises(NoQueriesError, match="E502"), recording(store, "probe", [], {}) as log:
+    with pytest.raises(NoQueriesError, match="E502"), probed() as log:
         trained(config)
     assert [used.stage for used in log.run.stages] == ["read_corpus", "draw_validation_pool"]

@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -22,17 +23,16 @@ from sentemb_core.encoder.names import HEAD_FILE
 from sentemb_core.errors import BadDataError, RecipeError
 from sentemb_core.methods.parts.stored_head import HeadShape, write_head
 from sentemb_core.store.objects import Store
-from sentemb_core.store.runs import last_runs, recording
-from tasks.artifact_files import artifact_path
+from sentemb_core.store.runs import last_runs
+from tasks.artifacts import artifact_path
 from tasks.checks import check_run
 from tasks.execution import dry_run, without_prefect
 from tasks.gate import has_collapsed
 from tasks.report import doubts_of, full_report, write_report_of
-from tasks.run_result import RunResult
 from tasks.run_table import outcome_table
 from tasks.validate import recall_at_5
 from tests import tiny
-from tests.flows.corpora import TOPICS, outcome_of, tiny_run
+from tests.flows.corpora import TOPICS, bodies_run, in_process, outcome_of, probed, tiny_run
 from tests.messages import pattern
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -45,9 +45,7 @@ def tiny_method(source: Path, method: str = "conpono", **changes: object) -> Met
     return MethodRun.model_validate(whole | {"training": training} | changes)
 
 
-def trained(config: MethodRun) -> RunResult:
-    with without_prefect(Store.default()):
-        return train_once(config, lambda row: None)
+trained = partial(in_process, train_once)
 
 
 def test_a_condenser_stage_has_no_map(corpus_file: Path):
@@ -85,13 +83,19 @@ def word_vectors(folder: Path, broken: str = "") -> Path:
     return file
 
 
-def test_a_run_may_start_from_a_file_of_word_vectors(corpus_file: Path, tmp_path: Path):
-    config = tiny_method(corpus_file, encoder={"name": str(word_vectors(tmp_path))})
+def test_a_run_may_start_from_word_vectors_which_are_known_by_their_bytes(
+    corpus_file: Path, tmp_path: Path
+):
+    file = word_vectors(tmp_path)
+    config = tiny_method(corpus_file, encoder={"name": str(file)})
     check_run(config)
     found = trained(config)
-    rows = [recall_at_5(row.scores) for row in found.rows]
     assert [row.label for row in found.rows] == ["start", "after conpono"]
-    assert rows[0] > 0.3  # a sixth of the titles is of a document's topic
+    assert recall_at_5(found.rows[0].scores) > 0.3  # a sixth of the titles is of a topic
+    moved = file.rename(tmp_path / "moved.vec")
+    assert bodies_run(trained, tiny_method(corpus_file, encoder={"name": str(moved)})) == []
+    file.write_text("river 1 0\nflood 0 1\n")
+    assert trained(config).rows[0].encoder != found.rows[0].encoder
 
 
 def test_word_vectors_of_a_wrong_width_are_refused_before_anything_trains(
@@ -103,46 +107,19 @@ def test_word_vectors_of_a_wrong_width_are_refused_before_anything_trains(
         check_run(config)
     monkeypatch.setattr(start, "FIRST_WORDS", 10)  # behind those that are looked at before a run
     check_run(config)
-    with (
-        recording(Store.default(), "probe", [], {}) as log,
-        pytest.raises(BadDataError, match=values),
-    ):
+    with probed() as log, pytest.raises(BadDataError, match=values):
         trained(config)
     assert {used.stage for used in log.run.stages} == {"read_corpus", "draw_validation_pool"}
 
 
-def test_a_moved_start_encoder_is_the_same_one(corpus_file: Path, tmp_path: Path):
-    file = word_vectors(tmp_path)
-    trained(tiny_method(corpus_file, encoder={"name": str(file)}))
-    moved = file.rename(tmp_path / "moved.vec")
-    with recording(Store.default(), "probe", [], {}) as log:
-        trained(tiny_method(corpus_file, encoder={"name": str(moved)}))
-    assert [used.stage for used in log.run.stages if not used.hit] == []
-
-
-def test_a_folder_with_the_name_of_an_encoder_changes_nothing(
+def test_neither_a_rerun_nor_a_folder_named_as_the_encoder_runs_a_stage_body(
     corpus_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    first = trained(tiny_method(corpus_file)).rows[0].encoder
+    trained(tiny_method(corpus_file))
+    assert bodies_run(trained, tiny_method(corpus_file)) == []
     (tmp_path / "static").mkdir()
     monkeypatch.chdir(tmp_path)
-    with recording(Store.default(), "probe", [], {}) as log:
-        assert trained(tiny_method(corpus_file)).rows[0].encoder == first
-    assert [used.stage for used in log.run.stages if not used.hit] == []
-
-
-def test_edited_word_vectors_are_another_encoder(corpus_file: Path, tmp_path: Path):
-    config = tiny_method(corpus_file, encoder={"name": str(word_vectors(tmp_path))})
-    first = trained(config).rows[0].encoder
-    word_vectors(tmp_path).write_text("river 1 0\nflood 0 1\n")
-    assert trained(config).rows[0].encoder != first
-
-
-def test_an_unchanged_rerun_runs_no_stage_body(corpus_file: Path):
-    trained(tiny_method(corpus_file))
-    with recording(Store.default(), "probe", [], {}) as log:
-        trained(tiny_method(corpus_file))
-    assert {used.stage for used in log.run.stages if not used.hit} == set()
+    assert bodies_run(trained, tiny_method(corpus_file)) == []
 
 
 def test_a_dry_run_visits_the_flow(corpus_file: Path):
@@ -153,14 +130,12 @@ def test_a_dry_run_visits_the_flow(corpus_file: Path):
     assert (verdicts["start_encoder"], verdicts["train_encoder"]) == ("HIT", "MISS")
 
 
-def test_a_method_that_needs_layers_refuses_a_static_encoder(corpus_file: Path):
+def test_a_method_that_needs_layers_refuses_a_static_encoder_before_a_record(corpus_file: Path):
+    config = tiny_method(corpus_file, "simcse")
     with pytest.raises(RecipeError, match=pattern("E303 simcse static")):
-        trained(tiny_method(corpus_file, "simcse"))
-
-
-def test_a_flow_called_directly_refuses_before_there_is_a_record(corpus_file: Path):
+        trained(config)
     with without_prefect(Store.default()), pytest.raises(RecipeError, match="E303 simcse"):
-        train_method.fn(tiny_method(corpus_file, "simcse"))
+        train_method.fn(config)
     assert last_runs(Store.default()) == []
 
 
@@ -197,16 +172,6 @@ def test_folders_without_a_fitting_head_are_refused(corpus_file: Path, tmp_path)
             check_run(tiny_method(corpus_file, "infocse_aux", encoder=start))
 
 
-def test_the_report_of_one_training_has_its_curve(corpus_file: Path):
-    config = tiny_method(corpus_file)
-    training = trained(config)
-    report = full_report(outcome_of(training), config)
-    assert [row.label for row in report.rounds] == ["start", "after conpono"]
-    assert [row.curve is not None for row in report.rounds] == [False, True]
-    assert report.notes == doubts_of(training)
-    assert report.settings["training.method.name"] == "conpono"
-
-
 def test_the_gate_reads_the_stored_vectors(corpus_file: Path, monkeypatch: pytest.MonkeyPatch):
     row = trained(tiny_method(corpus_file)).rows[-1]
     bare = row.model_copy(update={"embeddings": None})
@@ -221,11 +186,16 @@ def test_the_gate_reads_the_stored_vectors(corpus_file: Path, monkeypatch: pytes
         has_collapsed(bare, 100)
 
 
-def test_a_report_is_written_into_the_home_of_today(
+def test_the_report_of_one_training_has_its_curve_and_is_in_the_home_of_today(
     corpus_file: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ):
     config = tiny_method(corpus_file)
     outcome = outcome_of(trained(config))
+    report = full_report(outcome, config)
+    assert [row.label for row in report.rounds] == ["start", "after conpono"]
+    assert [row.curve is not None for row in report.rounds] == [False, True]
+    assert report.notes == doubts_of(outcome.training)
+    assert report.settings["training.method.name"] == "conpono"
     moved = outcome.model_copy(update={"report": str(tmp_path / "old" / "report.html")})
     with caplog.at_level("INFO", logger="sentemb_core.run"):
         page = write_report_of(moved, config)

@@ -1,11 +1,17 @@
-"""A home whose MLflow database was used before: making one costs a second."""
+"""A home whose MLflow database was used before (making one costs a second), and one of a corpus."""
 
 import shutil
 from pathlib import Path
 
 import pytest
 
-from tasks.mlflow_client import mlflow_client
+from flows.pipeline import documents_of
+from sentemb_core.config.run import CorpusConfig
+from sentemb_core.store.objects import Store
+from sentemb_core.types import ArtifactRef
+from tasks.execution import without_prefect
+from tasks.servers import mlflow_client
+from tests.flows.corpora import write_corpus
 
 
 @pytest.fixture(scope="session")
@@ -23,3 +29,12 @@ def tracked_home(home: Path, monkeypatch: pytest.MonkeyPatch, database: Path) ->
     home.mkdir()
     shutil.copy(database, home)
     return home
+
+
+@pytest.fixture
+def documents(home: Path, tmp_path: Path) -> ArtifactRef:
+    """The documents of a small corpus, in the store of this home."""
+    source = write_corpus(tmp_path / "documents.jsonl")
+    corpus = CorpusConfig(source=str(source), id_column="id", sentences_column="sentences")
+    with without_prefect(Store.default()):
+        return documents_of(corpus)

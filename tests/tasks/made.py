@@ -1,7 +1,7 @@
 """Runs that never were: rows whose artifacts are names alone."""
 
 from sentemb_core.types import ArtifactRef
-from tasks.run_result import EncoderResult, RowKind, RunResult, Texts
+from tasks.artifacts import EncoderResult, RowKind, RunResult, Texts
 
 
 def ref(kind: str) -> ArtifactRef:

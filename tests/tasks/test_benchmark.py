@@ -6,7 +6,7 @@ import pytest
 
 from sentemb_core.evaluation.contamination import Overlap
 from sentemb_core.evaluation.label_free import DOCUMENTS
-from tasks.artifact_files import save_json
+from tasks.artifacts import save_json
 from tasks.benchmark import largest_overlaps
 from tasks.benchmark_table import HALVES, conclusion
 from tasks.results import ResultRow

@@ -25,7 +25,7 @@ from sentemb_core.evaluation.task_result import TaskResult
 from sentemb_core.store.objects import Store
 from sentemb_core.store.records import Record
 from sentemb_core.types import ArtifactRef
-from tasks.artifact_files import save_json
+from tasks.artifacts import save_json
 from tasks.benchmark import kept_result
 from tasks.claims import (
     CLAIMS,

@@ -1,12 +1,18 @@
-"""What a dry run reports of every stage, and how often it asks the store."""
+"""What a dry run reports of every stage, and which errors stay in their part of a table."""
 
 from collections import Counter
+from pathlib import Path
 
+import pytest
+from httpx import ConnectError, Request, Response
+from prefect.exceptions import PrefectHTTPStatusError
+
+from sentemb_core.errors import EmptyPairsError, StorageError
 from sentemb_core.store import records
 from sentemb_core.store.objects import Store
 from sentemb_core.store.stages import Stage
 from sentemb_core.types import ArtifactRef
-from tasks.execution import dry_run, section, skip_unknown_results
+from tasks.execution import dry_run, isolate_errors, section, skip_unknown_results
 
 
 def stored(number: int) -> ArtifactRef:
@@ -81,3 +87,41 @@ def test_a_stage_is_looked_up_once_and_its_records_are_read_once(home, monkeypat
     assert calls == {"look_up": 3, "all_records": 1}
     assert [status.why for status in plan.statuses] == ["", "number 2 -> 7", "number 2 -> 8"]
     assert plan.next_key == stage.key({"number": 7}).digest
+
+
+def failing(error: Exception):
+    def compute() -> None:
+        raise error
+
+    return compute
+
+
+def test_a_part_returns_its_result_or_its_error():
+    assert isolate_errors("x", lambda: 3) == (3, "")
+    assert isolate_errors("x", failing(EmptyPairsError("no pair"))) == (None, "E102 no pair")
+    assert isolate_errors("x", failing(KeyError("k"))) == (None, "E000 KeyError: 'k'")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        StorageError("full"),
+        ConnectError("gone"),
+        PrefectHTTPStatusError(
+            "busy", request=Request("GET", "http://127.0.0.1:9/api"), response=Response(503)
+        ),
+    ],
+)
+def test_an_error_of_every_part_is_raised(error: Exception):
+    with pytest.raises(type(error)):
+        isolate_errors("x", failing(error))
+
+
+@pytest.mark.parametrize(
+    ("cause", "code"), [(EmptyPairsError("no pair"), "E102"), (KeyError("k"), "E000")]
+)
+def test_a_dry_run_reports_a_refused_part(cause: Exception, code: str, tmp_path: Path):
+    with dry_run(Store(tmp_path)) as plan:
+        _, error = isolate_errors("x", failing(cause))
+    assert error.startswith(code)
+    assert [(one.verdict, one.why, one.part) for one in plan.statuses] == [("REFUSED", error, "x")]

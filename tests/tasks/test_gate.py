@@ -16,9 +16,8 @@ from sentemb_core.corpus.validation_pool import (
 )
 from sentemb_core.types import ArtifactRef
 from tasks import gate
-from tasks.mlflow_model import model_ref
-from tasks.registry import Alias, ModelVersion, Promotion
-from tasks.run_result import RowKind
+from tasks.artifacts import RowKind
+from tasks.registry import Alias, ModelVersion, Promotion, model_ref
 
 CORPUS = CorpusConfig(source="d.jsonl")
 

@@ -1,12 +1,10 @@
 """What is fitted without a gradient sees no held-out document either."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-from flows.pipeline import documents_of, encoder_from
-from sentemb_core.config.run import CorpusConfig, EncoderConfig, ValidationConfig
+from flows.pipeline import encoder_from
+from sentemb_core.config.run import EncoderConfig, ValidationConfig
 from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.corpus.validation_pool import ValidationPool
 from sentemb_core.encoder.batching import embed_texts, pooled_vectors
@@ -14,20 +12,16 @@ from sentemb_core.encoder.checkpoint import load_encoder
 from sentemb_core.postprocess.encoder_maps import with_whitening
 from sentemb_core.store.objects import Store
 from sentemb_core.types import ArtifactRef
-from tasks.artifact_files import artifact_path
+from tasks.artifacts import artifact_path
 from tasks.corpus import draw_validation_pool, tokenise_sentences
 from tasks.encode import finished_encoder, word_vectors
 from tasks.execution import without_prefect
-from tests.flows.corpora import write_corpus
 
 
 @pytest.fixture
-def halved(home: Path, tmp_path: Path) -> tuple[ArtifactRef, ArtifactRef]:
+def halved(documents: ArtifactRef) -> tuple[ArtifactRef, ArtifactRef]:
     """Documents, and the benchmark that holds some of them out: halves look for each other."""
-    source = write_corpus(tmp_path / "documents.jsonl")
-    corpus = CorpusConfig(source=str(source), id_column="id", sentences_column="sentences")
     with without_prefect(Store.default()):
-        documents = documents_of(corpus)
         return documents, draw_validation_pool(documents, ValidationConfig(candidates=20))
 
 
@@ -50,10 +44,8 @@ def test_a_map_is_fitted_on_what_may_be_trained_on(halved):
         encoder = encoder_from(EncoderConfig(dim=8, vocabulary=300), halved[0])
         sentences = tokenise_sentences(*halved, encoder)
         found = load_encoder(artifact_path(finished_encoder(encoder, sentences, "whitening", 0)))
-        before, corpus = (
-            load_encoder(artifact_path(encoder)),
-            TokenCorpus.open(artifact_path(sentences)),
-        )
+        before = load_encoder(artifact_path(encoder))
+        corpus = TokenCorpus.open(artifact_path(sentences))
     seen = np.flatnonzero(~corpus.held_out[corpus.document_of])
     assert 0 < len(seen) < len(corpus)
     expected = with_whitening(before, pooled_vectors(before, corpus.tokens(seen)))

@@ -7,19 +7,16 @@ import pytest
 
 from sentemb_core.config.run import CorpusConfig
 from sentemb_core.errors import CorruptArtifactError
-from sentemb_core.store.objects import Store
-from sentemb_core.store.runs import Run, Used, write_run
 from sentemb_core.types import ArtifactRef
 from tasks import report
+from tasks.artifacts import EncoderResult
 from tasks.report import (
-    changes_since_last_run,
     commit,
     gain_of,
     notes_of,
     read_outcome,
     search_command,
 )
-from tasks.run_result import EncoderResult
 from tests.tasks.made import ROWS, row, training
 
 RECALLS = {"start": 0.2, "after_conpono": 0.4, "round_1": 0.5, "tuned": 0.45, "bm25": 0.899}
@@ -142,50 +139,3 @@ def test_search_command_has_the_columns_of_the_run():
     usual = search_command("models:/tickets/1", CorpusConfig(source="tickets.jsonl"))
     assert usual == "python -m flows search WORDS SOURCE --model models:/tickets/1"
     assert command == f"{usual} --text-column 'the message' --id-column ticket --splitter regex"
-
-
-SETTINGS = {"name": "news", "corpus": {"source": "a.jsonl"}, "training": {"steps": 10}}
-DOCUMENTS = "d" * 64
-
-
-def file_run(id: str, started: float, documents: str = DOCUMENTS, **changed: object) -> None:
-    """Write the record of a finished run."""
-    read = ArtifactRef(kind="documents", digest=documents, size=1)
-    stage = "draw_validation_pool"
-    drawn = Used(stage=stage, key="0", hit=False, seconds=1.0, inputs=[read], outputs=[])
-    fields = {"state": "completed", "config": SETTINGS} | changed
-    write_run(Store.default(), Run(id=id, command=[], started=started, stages=[drawn], **fields))
-
-
-def test_changes_are_relative_to_the_last_completed_run_of_the_name(home):
-    other = SETTINGS | {"training": {"steps": 20}}
-    file_run("oldest", 1.0, config=other)
-    file_run("before", 2.0)
-    file_run("another-name", 3.0, config=SETTINGS | {"name": "blog"})
-    file_run("broken-off", 4.0, state="failed")
-    file_run("a-table", 4.5, config={"name": "news", "corpora": []})
-    file_run("own", 5.0)
-    file_run("later", 6.0, config=other)
-    (same,) = changes_since_last_run("own", SETTINGS, DOCUMENTS)
-    assert " before." in same
-    (changed,) = changes_since_last_run("own", other, "e" * 64)
-    assert changed.endswith(" before: other documents, training.steps 10 -> 20.")
-    many = SETTINGS | {"training": dict.fromkeys("abcdefgh", 1)}
-    (cut,) = changes_since_last_run("own", many, DOCUMENTS)
-    assert cut.endswith("training.e None -> 1, training.f None -> 1 and 3 more.")
-
-
-def test_first_run_of_a_name_has_no_changes(home):
-    file_run("own", 5.0)
-    file_run("later", 6.0)
-    assert changes_since_last_run("own", SETTINGS, DOCUMENTS) == []
-    assert changes_since_last_run("of-another-home", SETTINGS, DOCUMENTS) == []
-
-
-def test_changes_contain_no_password(home):
-    file_run("before", 1.0)
-    file_run("own", 2.0)
-    settings = SETTINGS | {"corpus": {"source": f"http://me:{'word' * 20}@host/a"}}
-    (text,) = changes_since_last_run("own", settings, DOCUMENTS)
-    assert "word" not in text
-    assert "http://***@host/a" in text

@@ -12,8 +12,8 @@ from sentemb_core.document_vectors import write_vectors
 from sentemb_core.encoder.checkpoint import save_encoder
 from sentemb_core.errors import UnsafeModelError
 from sentemb_core.evaluation.gate import GateDecision
-from tasks.mlflow_client import mlflow_client
 from tasks.registry import TAKEN_DOWN, promote, register
+from tasks.servers import mlflow_client
 from tests.repository import ROOT
 from tests.tiny import static
 
@@ -48,6 +48,15 @@ def decision(better):
 def compared(version, better=True):
     """The promotion of a version that is, or is not, better than the champion."""
     return promote(version, lambda _: decision(better))
+
+
+@pytest.fixture
+def replaced(made):
+    """Two versions; the second one replaced the first one as the champion."""
+    first, second = made("a"), made("b")
+    compared(first)
+    compared(second)
+    return first, second
 
 
 def champion(home):
@@ -101,10 +110,8 @@ def test_a_service_runs_no_code_of_the_registry(home, made, typed):
     assert not list(home.rglob("ran"))
 
 
-def test_version_taken_down_by_a_person_stays_down(home, made, typed):
-    first, second = made("a"), made("b")
-    compared(first)
-    compared(second)
+def test_version_taken_down_by_a_person_stays_down(home, made, typed, replaced):
+    first, _ = replaced
     typed(GOES_BACK)
     assert champion(home) == first.version
     for _ in range(2):
@@ -112,12 +119,6 @@ def test_version_taken_down_by_a_person_stays_down(home, made, typed):
         assert (again.alias, again.before.uri) == ("challenger", first.uri)
         assert again.reason == TAKEN_DOWN
     assert champion(home) == first.version
-
-
-def test_version_taken_down_stays_down_after_a_third_is_promoted(home, made, typed):
-    for which in "ab":
-        compared(made(which))
-    typed(GOES_BACK)
     third = compared(made("c"))
     assert third.alias == "champion"
     assert compared(made("b")).alias == "challenger"
@@ -135,10 +136,8 @@ def test_champion_set_and_taken_down_by_a_person_stays_down(home, made):
     assert compared(second).alias == "challenger"
 
 
-def test_setting_the_alias_by_hand_restores_a_version(home, made, typed):
-    first, second = made("a"), made("b")
-    compared(first)
-    compared(second)
+def test_setting_the_alias_by_hand_restores_a_version(home, made, typed, replaced):
+    _, second = replaced
     typed(GOES_BACK)
     client = mlflow_client(home)
     client.set_registered_model_alias("news", "champion", str(second.version))
@@ -163,10 +162,8 @@ def test_interrupted_promotion_takes_no_version_down(home, made, monkeypatch):
     assert compared(second).alias == "champion"
 
 
-def test_restoring_during_a_comparison_repeats_the_comparison(home, made, typed):
-    first, second, third = (made(which) for which in "abc")
-    compared(first)
-    compared(second)
+def test_restoring_during_a_comparison_repeats_the_comparison(home, made, typed, replaced):
+    (first, second), third = replaced, made("c")
     rivals = []
 
     def decide(rival):
@@ -208,10 +205,8 @@ def test_champion_of_another_program_is_refused_with_the_snippet_of_the_page(hom
     assert compared(first).alias == "champion"
 
 
-def test_replaced_champion_returns_only_if_it_is_better(home, made):
-    first, second = made("a"), made("b")
-    compared(first)
-    compared(second)
+def test_replaced_champion_returns_only_if_it_is_better(home, replaced):
+    first, second = replaced
     assert compared(first, better=False).alias == "challenger"
     assert champion(home) == second.version
     assert compared(first).alias == "champion"

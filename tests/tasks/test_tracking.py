@@ -20,9 +20,8 @@ import pytest
 from requests import HTTPError, Response
 
 from tasks import delivery
-from tasks.delivery import batches, deliver, is_refusal, sync
-from tasks.mlflow_client import experiment_id, mlflow_client, server_address
-from tasks.spool import Event, Spool
+from tasks.delivery import Event, Spool, batches, deliver, is_refusal, sync
+from tasks.servers import experiment_id, mlflow_client, server_address
 from tasks.tracking import tracked_run
 from tests.waiting import LONG, awake, soon
 
@@ -52,6 +51,16 @@ def waits_for(lock, caplog):
 def points(home, run, name):
     history = mlflow_client(home).get_metric_history(run.info.run_id, name)
     return [(point.step, point.value) for point in history]
+
+
+def spooled(home, name, steps):
+    """A spool that no process writes to any more."""
+    spool = Spool(home / "spool" / name)
+    spool.folder.mkdir(parents=True)
+    spool.append(Event(run="", kind="start", values={"name": name}))
+    for step in range(steps):
+        spool.append(Event(run="", kind="metrics", values={"loss": 1.0}, step=step))
+    return spool
 
 
 class Tracker(ThreadingHTTPServer):
@@ -156,32 +165,25 @@ def test_a_second_delivery_repeats_no_point(home):
     spool = Spool(home / "spool" / "once")
     spool.folder.mkdir()
     spool.events.write_bytes(lines)  # as if nothing had been remembered
-    deliver(spool, home)
+    deliver(spool)
     found = runs(home)
     assert set(found) == {"once", "round-1"}
     assert points(home, found["once"], "loss") == [(step, float(step)) for step in range(30)]
 
 
-def test_a_resumed_run_continues_its_mlflow_run(home):
-    for step in (1, 2):
-        with tracked_run("resumed", key="run-7") as run:
-            run.child("round-1").log_metrics({"loss": 1.0}, step)
-    found = runs(home)
-    assert set(found) == {"resumed", "round-1"}
-    assert points(home, found["round-1"], "loss") == [(1, 1.0), (2, 1.0)]
-    assert found["resumed"].info.status == "FINISHED"
-
-
-def test_a_resumed_run_is_running_and_ends_finished_with_its_children(home):
+def test_a_resumed_run_continues_its_mlflow_run_and_its_children(home):
     with contextlib.suppress(KeyboardInterrupt), tracked_run("stopped", key="run-9") as run:
-        run.child("start").log_metrics({"recall@5": 0.5})
+        run.child("start").log_metrics({"recall@5": 0.5}, 1)
         raise KeyboardInterrupt
     assert {run.info.status for run in runs(home).values()} == {"FAILED"}
     with tracked_run("stopped", key="run-9") as run:
-        run.child("start").log_metrics({"recall@5": 0.5})
-        deliver(run.spool, home)
+        run.child("start").log_metrics({"recall@5": 0.5}, 2)
+        deliver(run.spool)
         assert {run.info.status for run in runs(home).values()} == {"RUNNING"}
-    assert {run.info.status for run in runs(home).values()} == {"FINISHED"}
+    found = runs(home)
+    assert set(found) == {"stopped", "start"}
+    assert points(home, found["start"], "recall_5") == [(1, 0.5), (2, 0.5)]
+    assert {run.info.status for run in found.values()} == {"FINISHED"}
 
 
 @pytest.mark.parametrize("delivered", [True, False])
@@ -252,13 +254,11 @@ def test_a_killed_run_keeps_its_points_and_the_next_run_delivers_them(home):
 
 def test_resuming_during_a_delivery_of_its_spool_loses_nothing(home, monkeypatch, caplog):
     caplog.set_level(logging.INFO, "sentemb_core.store.locks")
-    spool = Spool(home / "spool" / "run-3")
-    spool.folder.mkdir(parents=True)
-    spool.append(Event(run="", kind="start", values={"name": "back"}))
+    spooled(home, "back", 0)
     delivered, deliver_now = threading.Event(), delivery.deliver
 
-    def slowly(spool, home, late=None):
-        deliver_now(spool, home, late)
+    def slowly(spool, late=None):
+        deliver_now(spool, late)
         delivered.set()
         soon(lambda: waits_for(spool.writer_lock, caplog))
 
@@ -266,7 +266,7 @@ def test_resuming_during_a_delivery_of_its_spool_loses_nothing(home, monkeypatch
     other = threading.Thread(target=sync, args=(home,))
     other.start()
     assert delivered.wait(LONG)
-    with tracked_run("back", params={"top_k": 1}, key="run-3") as run:
+    with tracked_run("back", params={"top_k": 1}, key="back") as run:
         assert waits_for(run.spool.writer_lock, caplog), "for the end of the other's delivery"
         other.join()
         run.log_metrics({"loss": 1.0}, 1)
@@ -275,30 +275,20 @@ def test_resuming_during_a_delivery_of_its_spool_loses_nothing(home, monkeypatch
     assert points(home, found, "loss") == [(1, 1.0)]
 
 
-def spooled(home, name, steps):
-    """A spool that no process writes to any more."""
-    spool = Spool(home / "spool" / name)
-    spool.folder.mkdir(parents=True)
-    spool.append(Event(run="", kind="start", values={"name": name}))
-    for step in range(steps):
-        spool.append(Event(run="", kind="metrics", values={"loss": 1.0}, step=step))
-    return spool
-
-
 def test_another_tracker_gets_a_run_from_its_start(home, tmp_path, monkeypatch):
     spool = spooled(home, "moved", 3)
-    deliver(spool, home)
+    deliver(spool)
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/other.db")
     assert not runs(home), "this is the other one"
     spool.append(Event(run="", kind="metrics", values={"loss": 1.0}, step=3))
-    deliver(spool, home)
+    deliver(spool)
     assert len(points(home, runs(home)["moved"], "loss")) == 4
     assert not (home / "spool" / "rejected.txt").exists()
 
 
 def test_delivered_events_lost_in_a_power_cut_leave_no_run_open(home):
     spool = spooled(home, "cut", 3)
-    deliver(spool, home)
+    deliver(spool)
     os.truncate(spool.events, spool.size // 2)
     sync(home)
     assert not spool.folder.exists()
@@ -327,7 +317,7 @@ def test_a_deleted_experiment_is_restored_without_loss(home):
     client.delete_experiment(experiment_id(home))
     with tracked_run("second", params={"rate": 1}) as run:
         run.child("round-1").log_metrics({"loss": 1.0}, 1)
-        deliver(run.spool, home)
+        deliver(run.spool)
         client.delete_experiment(experiment_id(home))
         run.child("round-1").log_metrics({"loss": 0.5}, 2)
     found = runs(home)
@@ -340,7 +330,7 @@ def test_a_deleted_experiment_is_restored_without_loss(home):
 def test_a_deleted_live_run_is_restored(home):
     with tracked_run("deleted") as run:
         run.child("round-1").log_metrics({"loss": 1.0}, 1)
-        deliver(run.spool, home)
+        deliver(run.spool)
         for id_ in run.spool.sent.ids.values():
             mlflow_client(home).delete_run(id_)
         run.child("round-1").log_metrics({"loss": 0.5}, 2)
@@ -499,7 +489,7 @@ CUT_OFF = """
 import json, resource, signal, sys
 from contextlib import suppress
 from pathlib import Path
-from tasks.spool import Event, Spool
+from tasks.delivery import Event, Spool
 
 spool = Spool(Path(sys.argv[1]))
 spool.append(Event(run="", kind="start", values={}))
@@ -532,24 +522,18 @@ def test_a_broken_line_in_a_spool_blocks_nothing(home, caplog):
         b"".join([lines[0], b'{"kind": "nonsense"}\n', lines[-1]])
     )
     assert sync(home) == 0
-    broken = [line.args for line in caplog.records if line.name == "tasks.spool"]
+    broken = [line.args for line in caplog.records if line.name == "tasks.delivery"]
     assert {*broken} == {(folder / "events.jsonl",)}
     named = mlflow_client(home).search_runs([experiment_id(home)], "tags.`sentemb.run` = 'second/'")
     assert points(home, named[0], "loss") == [(1, 1.0)]
 
 
-def test_a_torn_mark_of_what_was_delivered_begins_again(home):
-    """A power cut leaves such a file."""
-    with tracked_run("torn", key="torn") as run:
-        run.log_metrics({"loss": 1.0}, 1)
-        for torn in (b"", b'{"off'):
-            (run.spool.folder / "sent.json").write_bytes(torn)
-            assert run.spool.sent.offset == 0
-
-
-def test_events_are_json_lines_that_other_programs_can_read(home):
+def test_a_spool_is_read_by_other_programs_and_with_a_torn_mark(home):
     with tracked_run("read", key="read") as run:
         run.log_metrics({"loss": 0.25}, 3)
         lines = [json.loads(line) for line in run.spool.events.read_text().splitlines()]
+        for torn in (b"", b'{"off'):  # by a power cut: all events are delivered again
+            (run.spool.folder / "sent.json").write_bytes(torn)
+            assert run.spool.sent.offset == 0
     assert lines[-1]["values"] == {"loss": 0.25}
     assert (lines[-1]["step"], lines[-1]["kind"]) == (3, "metrics")

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from flows.pipeline import documents_of, encoder_from
+from flows.pipeline import encoder_from
 from sentemb_core.config.methods import CONPONO
-from sentemb_core.config.run import CorpusConfig, EncoderConfig, TrainingConfig
+from sentemb_core.config.run import EncoderConfig, TrainingConfig
 from sentemb_core.store.fingerprint import closure, core_file, definitions, imported, parsed
 from sentemb_core.store.machine import processors
 from sentemb_core.store.objects import Store
@@ -18,7 +18,6 @@ from sentemb_core.types import ArtifactRef
 from tasks.corpus import tokenise_sentences
 from tasks.execution import without_prefect
 from tasks.train import RECENT, step_callback, train_encoder
-from tests.flows.corpora import write_corpus
 
 
 def test_how_often_a_training_is_kept_is_no_part_of_its_key():
@@ -41,7 +40,7 @@ def other_threads():
 
 
 def test_the_threads_of_a_training_are_those_of_its_key(
-    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other_threads
+    documents: ArtifactRef, monkeypatch: pytest.MonkeyPatch, other_threads
 ):
     seen: set[int] = set()
     add = StepLog.add
@@ -51,11 +50,8 @@ def test_the_threads_of_a_training_are_those_of_its_key(
         add(log, *values)
 
     monkeypatch.setattr(StepLog, "add", watched)
-    source = write_corpus(tmp_path / "documents.jsonl")
-    corpus = CorpusConfig(source=str(source), id_column="id", sentences_column="sentences")
     config = TrainingConfig(method=CONPONO(), steps=2, batch_size=4)
     with without_prefect(Store.default()):
-        documents = documents_of(corpus)
         encoder = encoder_from(EncoderConfig(dim=8, vocabulary=300), documents)
         given = {"encoder": encoder, "sentences": tokenise_sentences(documents, None, encoder)}
         train_encoder(**given, config=config)

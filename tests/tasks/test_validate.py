@@ -1,22 +1,20 @@
 """The number that rounds, epochs and cycles are judged by."""
 
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import torch
 
 from flows.cli.settings import settings
-from flows.pipeline import documents_of, encoder_from
-from sentemb_core.config.run import CorpusConfig, EncoderConfig, ValidationConfig
+from flows.pipeline import encoder_from
+from sentemb_core.config.run import EncoderConfig, ValidationConfig
 from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
 from sentemb_core.store.objects import Store
 from sentemb_core.types import ArtifactRef
 from tasks import validate
-from tasks.artifact_files import artifact_path, new_artifact
+from tasks.artifacts import artifact_path, new_artifact
 from tasks.corpus import draw_validation_pool, tokenise_sentences
 from tasks.execution import without_prefect
-from tests.flows.corpora import write_corpus
 
 
 def test_validation_alone_decides_by_documents_that_find_their_counterparts(
@@ -64,13 +62,8 @@ def enlarged(encoder: ArtifactRef) -> ArtifactRef:
     return draft.ref
 
 
-def test_words_are_rescored_by_cosines_of_an_encoder_of_inner_products_too(
-    home: Path, tmp_path: Path
-):
-    source = write_corpus(tmp_path / "documents.jsonl")
-    corpus = CorpusConfig(source=str(source), id_column="id", sentences_column="sentences")
+def test_words_are_rescored_by_cosines_of_an_encoder_of_inner_products_too(documents: ArtifactRef):
     with without_prefect(Store.default()):
-        documents = documents_of(corpus)
         benchmark = draw_validation_pool(documents, ValidationConfig(candidates=20))
         start = EncoderConfig(dim=8, vocabulary=300, similarity="dot")
         encoder = encoder_from(start, documents)

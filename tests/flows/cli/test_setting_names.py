@@ -81,7 +81,7 @@ def test_fine_tuning_is_named_by_its_own_table(tmp_path: Path, kind: type, table
             "code changed, torch 2.12 -> 2.13, threads 1 -> 2, version 1 -> 2",
         ),
         (
-            "arguments.taught.base static -> minilm, arguments.taught.method ict -> cpc",
+            "arguments.card.base static -> minilm, arguments.card.method ict -> cpc",
             "publish_encoder",
             "encoder.name static -> minilm, training.method.name ict -> cpc",
         ),
