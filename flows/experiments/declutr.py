@@ -6,9 +6,8 @@ the means of its Table 1 are available, so claims about figures come from its te
 
 from functools import partial
 
-from flows.experiments.parts import MINILM, START, WORD_VECTORS, claim, row
+from flows.experiments.parts import MINILM, START, WORD_VECTORS, row
 from sentemb_core.config.experiments import (
-    POINT,
     SMALL,
     Arm,
     Base,
@@ -111,29 +110,9 @@ MAIN = table(
         Arm(label="declutr", steps=(BOTH,)),
     ),
     columns=SENTEVAL,
-    claims=(
-        claim(
-            "DeCLUTR gains over the language model that it starts from", "declutr", "start encoder"
-        ),
-        claim("... and over word vectors", "declutr", "word vectors"),
-        claim("It closes the gap to a supervised encoder", "declutr", MINILM.label, margin=POINT),
-        claim(
-            "(ours) DeCLUTR gains over masked language alone, and over SimCSE, on the same "
-            "articles",
-            *("declutr", "mlm only", "simcse"),
-        ),
-    ),
     differs="Columns are seven of the 28 tasks, further tasks whose files exist, and STS-B by the "
     "cosine, which is not one of the 28. The five older STS sets and image captions are left out; "
     "SNLI has its own experiment (declutr.snli).",
-)
-
-SNLI = table(
-    id="declutr.snli",
-    title="SentEval's SNLI",
-    arms=MAIN.arms,
-    columns=judged_on("SNLI"),
-    claims=MAIN.claims,
 )
 
 BY_ANCHORS = tuple(point(count, count, anchors=count) for count in (1, 2))
@@ -144,90 +123,60 @@ BY_STRATEGY = (
     point("both", strategy="any"),
 )
 
-ANCHORS = table(
-    id="declutr.f2a",
-    title="Anchors of a document",
-    arms=(
-        *BY_ANCHORS,
-        Arm(
-            label="1, twice the documents",
-            steps=(spans(anchors=1).model_copy(update={"batch_size": 2 * DOCUMENTS}),),
-        ),
-    ),
-    paper_arms=tuple(map(colder, BY_ANCHORS)),
-    columns=FOUR,
-    claims=(
-        claim("Two anchors are better than one", "2", "1"),
-        claim(
-            "(ours) ... and than one from each of twice the documents",
-            *("2", "1, twice the documents"),
-        ),
-    ),
-    axis="anchors of a document",
-    small=OF_FIGURES,
-)
-
-POSITIVES = table(
-    id="declutr.f2b",
-    title="Positives of an anchor",
-    arms=BY_POSITIVES,
-    paper_arms=tuple(map(colder, BY_POSITIVES)),
-    columns=FOUR,
-    claims=(
-        claim(
-            "Positives are about equal: two or four gain nothing over one",
-            *("1", "2", "4"),
-            margin=POINT,
-        ),
-        claim("... two cost nothing", "2", "1", margin=POINT),
-        claim("... nor do four", "4", "1", margin=POINT),
-        claim("(ours) Four positives are better than one", "4", "1"),
-    ),
-    axis="positives of an anchor",
-    small=OF_FIGURES,
-)
-
-STRATEGIES = table(
-    id="declutr.f2c",
-    title="How positives lie to their anchor",
-    arms=BY_STRATEGY,
-    paper_arms=tuple(map(colder, BY_STRATEGY)),
-    columns=FOUR,
-    claims=(
-        claim(
-            "Adjacent and subsumed positives together are better than either",
-            *("both", "adjacent", "subsuming"),
-        ),
-    ),
-    small=OF_FIGURES,
-)
-
 OBJECTIVES = {"both": BOTH, "contrastive only": CONTRASTIVE_ONLY, "mlm only": MLM_ONLY}
 SHARES = {10: 0.1, 40: 0.4, 100: None}
 """Percentage -> share of the corpus; None: all of it."""
 
-OBJECTIVE = table(
-    id="declutr.f3",
-    title="Objective and share of the documents",
-    arms=tuple(
-        Arm(label=f"{name}, {percent} %", steps=(step,), share=share, x=percent, curve=name)
-        for name, step in OBJECTIVES.items()
-        for percent, share in SHARES.items()
+EXPERIMENTS = (
+    MAIN,
+    table(
+        id="declutr.snli",
+        title="SentEval's SNLI",
+        arms=MAIN.arms,
+        columns=judged_on("SNLI"),
     ),
-    columns=FOUR,
-    claims=(
-        claim(
-            "Both objectives together are better than either",
-            *("both, 100 %", "contrastive only, 100 %", "mlm only, 100 %"),
+    table(
+        id="declutr.f2a",
+        title="Anchors of a document",
+        arms=(
+            *BY_ANCHORS,
+            Arm(
+                label="1, twice the documents",
+                steps=(spans(anchors=1).model_copy(update={"batch_size": 2 * DOCUMENTS}),),
+            ),
         ),
-        claim("With both, more documents are better", "both, 100 %", "both, 10 %", "both, 40 %"),
-        claim(
-            "The contrastive objective alone is best at 40 % of the documents",
-            *("contrastive only, 40 %", "contrastive only, 10 %", "contrastive only, 100 %"),
-        ),
+        paper_arms=tuple(map(colder, BY_ANCHORS)),
+        columns=FOUR,
+        axis="anchors of a document",
+        small=OF_FIGURES,
     ),
-    axis="per cent of the documents",
-    differs="All shares have equally many steps. There is one size of encoder, not two.",
+    table(
+        id="declutr.f2b",
+        title="Positives of an anchor",
+        arms=BY_POSITIVES,
+        paper_arms=tuple(map(colder, BY_POSITIVES)),
+        columns=FOUR,
+        axis="positives of an anchor",
+        small=OF_FIGURES,
+    ),
+    table(
+        id="declutr.f2c",
+        title="How positives lie to their anchor",
+        arms=BY_STRATEGY,
+        paper_arms=tuple(map(colder, BY_STRATEGY)),
+        columns=FOUR,
+        small=OF_FIGURES,
+    ),
+    table(
+        id="declutr.f3",
+        title="Objective and share of the documents",
+        arms=tuple(
+            Arm(label=f"{name}, {percent} %", steps=(step,), share=share, x=percent, curve=name)
+            for name, step in OBJECTIVES.items()
+            for percent, share in SHARES.items()
+        ),
+        columns=FOUR,
+        axis="per cent of the documents",
+        differs="All shares have equally many steps. There is one size of encoder, not two.",
+    ),
 )
-
-EXPERIMENTS = (MAIN, SNLI, ANCHORS, POSITIVES, STRATEGIES, OBJECTIVE)

@@ -8,7 +8,7 @@ those of the ablations from its settings. Most ablations are evaluated on STS-B 
 
 from functools import partial
 
-from flows.experiments.parts import CONTEXT, START, claim, suite_columns
+from flows.experiments.parts import CONTEXT, START, suite_columns
 from sentemb_core.config.experiments import (
     SECONDS,
     SMALL,
@@ -106,76 +106,11 @@ HICL = arm("hicl (SimCSE)", sliced())
 
 BASES = {"SimCSE": SimCSE(), "ESimCSE": ESimCSE(), "SNCSE": SNCSE()}
 
-MAIN = table(
-    id="hicl.t1",
-    title="HiCL on three methods, and each alone",
-    arms=(
-        START,
-        *(
-            one
-            for name, base in BASES.items()
-            for one in (arm(name.lower(), base), arm(f"hicl ({name})", sliced(base=base)))
-        ),
-    ),
-    columns=STS,
-    claims=tuple(
-        claim(f"HiCL gains over {name} alone", f"hicl ({name})", name.lower()) for name in BASES
-    ),
-    differs=OF_BASE_ALONE,
-)
-
 
 def longer(budget: Budget, tokens: int) -> Budget:
     """Return the budget with an encoder that reads more tokens of a review than 32."""
     encoder = budget.base.encoder.model_copy(update={"max_length": tokens})
     return budget.model_copy(update={"base": budget.base.model_copy(update={"encoder": encoder})})
-
-
-LONG_TEXTS = table(
-    id="hicl.t8",
-    title="Long texts: reviews",
-    arms=(START, ALONE, ON_SEQUENCES, HICL),
-    columns=(
-        Column(label="IMDB", corpus=NEWS, judge="IMDB"),
-        *(
-            Column(label=label, corpus=NEWS, judge=f"Blitzer-{label}")
-            for label in ("books", "kitchen")
-        ),
-    ),
-    claims=(
-        claim(
-            "HiCL gains on long texts (the paper: 1.97 points on Yelp, 2.27 on IMDB)",
-            *(HICL.label, ALONE.label),
-        ),
-        claim(
-            "(ours) ... and over its base method on whole sequences",
-            *(HICL.label, ON_SEQUENCES.label),
-        ),
-    ),
-    small=longer(
-        OF_NEWS.with_difference(
-            "A sample of IMDB; an encoder reads the first 128 tokens of a review. Pre-training of "
-            "the base hardly reached positions beyond 32."
-        ),
-        CONTEXT,
-    ),
-    paper=longer(PAPER, PAPER_LONGEST),
-    differs=f"Reviews of books and kitchenware replace Yelp. {OF_BASE_ALONE}",
-)
-
-TRANSFER = table(
-    id="hicl.t11",
-    title="Transfer",
-    arms=(START, ALONE, HICL),
-    columns=suite_columns("transfer", NEWS),
-    claims=(
-        claim(
-            "HiCL gains in transfer (the paper: .39 points over seven tasks)",
-            *(HICL.label, ALONE.label),
-        ),
-    ),
-    differs=OF_BASE_ALONE,
-)
 
 
 def timed(label: str, segment: int, longest: int) -> Arm:
@@ -186,176 +121,9 @@ def timed(label: str, segment: int, longest: int) -> Arm:
 
 TIMED = (Column(label="seconds", corpus="long_elife", judge=SECONDS),)
 
-TIME = table(
-    id="hicl.time",
-    title="Time to train, by the length of sequences",
-    arms=tuple(
-        timed(label, segment or longest, longest)
-        for longest in (128, 512)
-        for label, segment in (("whole sequences", None), ("hicl", 32))
-    ),
-    columns=TIMED,
-    claims=tuple(
-        claim(text, f"hicl ({longest} tokens)", f"whole sequences ({longest} tokens)", on=TIMED)
-        for text, longest in (
-            ("Slices of 512 tokens take less time than the whole", 512),
-            ("(ours) Slices of 128 tokens take less time than the whole", 128),
-        )
-    ),
-    small=SMALL.model_copy(
-        update={
-            "base": Base(
-                encoder=Base().encoder.model_copy(update={"positions": 512}),
-                times=0,
-            ),
-        }
-    ).with_difference(
-        "Seconds are of one CPU thread, 2 layers of width 128 from random weights. There are 30 "
-        "steps of 16, below the usual 300 steps of 64, because whole sequences of 512 tokens are "
-        "slow and only the time of a step matters."
-    ),
-    differs="Seconds are for a tenth of the steps, with 16 articles of eLife a step. The paper's "
-    "numbers are minutes of an A40 for a whole training.",
-)
-
-WITH_ARTICLES = table(
-    id="hicl.t5",
-    title="Trained on WikiText-103 and a million sentences",
-    arms=(START, arm("baseline", SimCSE()), arm("hicl", sliced())),
-    columns=suite_columns("sts", "wikitext_103"),
-    claims=(
-        claim(
-            "HiCL gains where articles stand beside sentences (the paper: .48 points)",
-            *("hicl", "baseline"),
-        ),
-    ),
-    small=SMALL.with_difference(
-        "Texts are paragraphs, their first 12 sentences cut at 128 tokens. The base has 2 layers "
-        "of width 128 and comes from our Condenser stage, in place of RoBERTa-large."
-    ),
-    paper=PAPER.model_copy(
-        update={
-            "base": Base(
-                encoder=EncoderConfig(name="roberta-large", pooling="cls_before_pooler"), times=0
-            ),
-            "dtype": "bfloat16",
-            "differs": f"{TUNED} There are 15,625 steps, not an epoch; bfloat16 replaces fp16.",
-        }
-    ),
-    differs=f"The baseline is SimCSE; the paper's baseline is not known. {OF_BASE_ALONE}",
-)
-
-POOLING = table(
-    id="hicl.t3",
-    title="Segments added up by their length, or all alike",
-    arms=(
-        arm("weighted", sliced(pooling="weighted")),
-        arm("unweighted", sliced(pooling="plain")),
-    ),
-    columns=STS,
-    claims=(claim("Weights by length make better sequences", "weighted", "unweighted"),),
-)
-
-RELATION = table(
-    id="hicl.t4",
-    title="What segments of one sequence are to each other",
-    arms=(
-        arm("ignored", sliced(siblings="ignored")),
-        arm("negatives", sliced(siblings="negative")),
-        arm("positives", sliced(siblings="positive")),
-    ),
-    columns=DEV,
-    claims=(
-        claim("Segments of one sequence are best left out", "ignored", "negatives", "positives"),
-    ),
-)
-
-SLICING = table(
-    id="hicl.f2",
-    title="Tokens of a segment",
-    arms=(
-        ALONE,
-        *(arm(str(length), sliced(segment=length), x=length) for length in (16, 24, 32, 40)),
-        arm("whole sequences", sliced(segment=CONTEXT)),
-    ),
-    columns=DEV,
-    claims=(
-        claim("Segments of 32 tokens are best", "32", "16", "24", "40"),
-        claim("Segments beat whole sequences", "32", "whole sequences"),
-    ),
-    axis="tokens of a segment",
-    differs=OF_BASE_ALONE,
-)
-
-PRE_SLICED = table(
-    id="hicl.t6",
-    title="Is it slicing alone? The base method on slices as texts of their own",
-    arms=(
-        arm("simcse, first 32 tokens", sliced(longest=32)),
-        ON_SEQUENCES,
-        arm("simcse, pre-sliced", SimCSE()),
-        arm("simcse, pre-sliced, 256 a batch", SimCSE(), batch_size=256),
-        HICL,
-    ),
-    columns=STS,
-    claims=(
-        claim(
-            "HiCL is better than its base method on pre-sliced texts",
-            *(HICL.label, "simcse, pre-sliced"),
-        ),
-        claim(
-            "(ours) ... and when that reads as many segments a step",
-            *(HICL.label, "simcse, pre-sliced, 256 a batch"),
-        ),
-        claim(
-            "HiCL is better than its base method on sequences cut at 32 tokens",
-            *(HICL.label, "simcse, first 32 tokens"),
-        ),
-    ),
-    differs="Pre-sliced texts are sentences, not slices of 32 tokens.",
-)
-
 ALPHAS = (0.0, 0.01, 0.05, 0.15, 0.5, 1.0)
 
-ALPHA = table(
-    id="hicl.t7",
-    title="The share of the segments' loss",
-    arms=(ALONE, *(arm(f"{share:g}", sliced(alpha=share), x=share) for share in ALPHAS)),
-    columns=DEV,
-    claims=(
-        claim("A small share is better than none", "0.05", "0"),
-        claim("A small share is better than segments alone", "0.05", "1"),
-    ),
-    axis="alpha",
-    differs=OF_BASE_ALONE,
-)
-
-DENOMINATOR = table(
-    id="hicl.t16",
-    title="Segments of other sequences as negatives: each for itself, or their mean",
-    arms=(
-        arm("summation", sliced(denominator="sum")),
-        arm("averaging", sliced(denominator="average")),
-    ),
-    columns=DEV,
-    claims=(
-        claim(
-            "Each segment as a negative of its own is better than their mean",
-            *("summation", "averaging"),
-        ),
-    ),
-)
-
 BETAS = (1e-5, 3e-5, 1e-4, 3e-4)
-
-SECOND_VERSION = table(
-    id="hicl.t9",
-    title="HiCLv2: segments that choose their own sequence",
-    arms=(HICL, *(arm(f"{share:g}", sliced(beta=share), x=share) for share in BETAS)),
-    columns=DEV,
-    claims=(claim("Segments against sequences gain over HiCL", "3e-05", HICL.label),),
-    axis="beta",
-)
 
 BATCHES = (16, 64, 256)
 BOTH = ("hicl", "simcse")
@@ -368,44 +136,173 @@ def batched(name: str, size: int) -> Arm:
     return arm(label, BATCHED[name], batch_size=size, times=64 / size, x=size, curve=name)
 
 
-BATCH = table(
-    id="hicl.t10",
-    title="Batch size, at as many texts",
-    arms=tuple(batched(name, size) for size in BATCHES for name in BATCHED),
-    paper_arms=tuple(batched(name, 1_024) for name in BATCHED),
-    columns=DEV,
-    claims=(
-        *(
-            claim(
-                f"HiCL gains at {size} a batch", f"hicl, {size} a batch", f"simcse, {size} a batch"
-            )
-            for size in BATCHES
-        ),
-        claim(
-            "HiCL needs no large batch: at 64 it is above SimCSE at 256",
-            *("hicl, 64 a batch", "simcse, 256 a batch"),
-        ),
-    ),
-    axis="texts of a batch",
-    small=OF_NEWS.with_difference(
-        "Batches are 16, 64 and 256 in place of 64, 256 and 1,024. All read equally many texts, so "
-        "a batch of 256 takes 75 steps, below the usual 300 steps of 64."
-    ),
-    differs=OF_BASE_ALONE,
-)
-
 EXPERIMENTS = (
-    MAIN,
-    LONG_TEXTS,
-    TRANSFER,
-    TIME,
-    WITH_ARTICLES,
-    POOLING,
-    RELATION,
-    SLICING,
-    PRE_SLICED,
-    ALPHA,
-    SECOND_VERSION,
-    BATCH,
-    DENOMINATOR,
+    table(
+        id="hicl.t1",
+        title="HiCL on three methods, and each alone",
+        arms=(
+            START,
+            *(
+                one
+                for name, base in BASES.items()
+                for one in (arm(name.lower(), base), arm(f"hicl ({name})", sliced(base=base)))
+            ),
+        ),
+        columns=STS,
+        differs=OF_BASE_ALONE,
+    ),
+    table(
+        id="hicl.t8",
+        title="Long texts: reviews",
+        arms=(START, ALONE, ON_SEQUENCES, HICL),
+        columns=(
+            Column(label="IMDB", corpus=NEWS, judge="IMDB"),
+            *(
+                Column(label=label, corpus=NEWS, judge=f"Blitzer-{label}")
+                for label in ("books", "kitchen")
+            ),
+        ),
+        small=longer(
+            OF_NEWS.with_difference(
+                "A sample of IMDB; an encoder reads the first 128 tokens of a review. Pre-training "
+                "of the base hardly reached positions beyond 32."
+            ),
+            CONTEXT,
+        ),
+        paper=longer(PAPER, PAPER_LONGEST),
+        differs=f"Reviews of books and kitchenware replace Yelp. {OF_BASE_ALONE}",
+    ),
+    table(
+        id="hicl.t11",
+        title="Transfer",
+        arms=(START, ALONE, HICL),
+        columns=suite_columns("transfer", NEWS),
+        differs=OF_BASE_ALONE,
+    ),
+    table(
+        id="hicl.time",
+        title="Time to train, by the length of sequences",
+        arms=tuple(
+            timed(label, segment or longest, longest)
+            for longest in (128, 512)
+            for label, segment in (("whole sequences", None), ("hicl", 32))
+        ),
+        columns=TIMED,
+        small=SMALL.model_copy(
+            update={
+                "base": Base(
+                    encoder=Base().encoder.model_copy(update={"positions": 512}),
+                    times=0,
+                ),
+            }
+        ).with_difference(
+            "Seconds are of one CPU thread, 2 layers of width 128 from random weights. There are "
+            "30 steps of 16, below the usual 300 steps of 64, because whole sequences of 512 "
+            "tokens are slow and only the time of a step matters."
+        ),
+        differs="Seconds are for a tenth of the steps, with 16 articles of eLife a step. The "
+        "paper's numbers are minutes of an A40 for a whole training.",
+    ),
+    table(
+        id="hicl.t5",
+        title="Trained on WikiText-103 and a million sentences",
+        arms=(START, arm("baseline", SimCSE()), arm("hicl", sliced())),
+        columns=suite_columns("sts", "wikitext_103"),
+        small=SMALL.with_difference(
+            "Texts are paragraphs, their first 12 sentences cut at 128 tokens. The base has 2 "
+            "layers of width 128 and comes from our Condenser stage, in place of RoBERTa-large."
+        ),
+        paper=PAPER.model_copy(
+            update={
+                "base": Base(
+                    encoder=EncoderConfig(name="roberta-large", pooling="cls_before_pooler"),
+                    times=0,
+                ),
+                "dtype": "bfloat16",
+                "differs": f"{TUNED} There are 15,625 steps, not an epoch; bfloat16 replaces fp16.",
+            }
+        ),
+        differs=f"The baseline is SimCSE; the paper's baseline is not known. {OF_BASE_ALONE}",
+    ),
+    table(
+        id="hicl.t3",
+        title="Segments added up by their length, or all alike",
+        arms=(
+            arm("weighted", sliced(pooling="weighted")),
+            arm("unweighted", sliced(pooling="plain")),
+        ),
+        columns=STS,
+    ),
+    table(
+        id="hicl.t4",
+        title="What segments of one sequence are to each other",
+        arms=(
+            arm("ignored", sliced(siblings="ignored")),
+            arm("negatives", sliced(siblings="negative")),
+            arm("positives", sliced(siblings="positive")),
+        ),
+        columns=DEV,
+    ),
+    table(
+        id="hicl.f2",
+        title="Tokens of a segment",
+        arms=(
+            ALONE,
+            *(arm(str(length), sliced(segment=length), x=length) for length in (16, 24, 32, 40)),
+            arm("whole sequences", sliced(segment=CONTEXT)),
+        ),
+        columns=DEV,
+        axis="tokens of a segment",
+        differs=OF_BASE_ALONE,
+    ),
+    table(
+        id="hicl.t6",
+        title="Is it slicing alone? The base method on slices as texts of their own",
+        arms=(
+            arm("simcse, first 32 tokens", sliced(longest=32)),
+            ON_SEQUENCES,
+            arm("simcse, pre-sliced", SimCSE()),
+            arm("simcse, pre-sliced, 256 a batch", SimCSE(), batch_size=256),
+            HICL,
+        ),
+        columns=STS,
+        differs="Pre-sliced texts are sentences, not slices of 32 tokens.",
+    ),
+    table(
+        id="hicl.t7",
+        title="The share of the segments' loss",
+        arms=(ALONE, *(arm(f"{share:g}", sliced(alpha=share), x=share) for share in ALPHAS)),
+        columns=DEV,
+        axis="alpha",
+        differs=OF_BASE_ALONE,
+    ),
+    table(
+        id="hicl.t9",
+        title="HiCLv2: segments that choose their own sequence",
+        arms=(HICL, *(arm(f"{share:g}", sliced(beta=share), x=share) for share in BETAS)),
+        columns=DEV,
+        axis="beta",
+    ),
+    table(
+        id="hicl.t10",
+        title="Batch size, at as many texts",
+        arms=tuple(batched(name, size) for size in BATCHES for name in BATCHED),
+        paper_arms=tuple(batched(name, 1_024) for name in BATCHED),
+        columns=DEV,
+        axis="texts of a batch",
+        small=OF_NEWS.with_difference(
+            "Batches are 16, 64 and 256 in place of 64, 256 and 1,024. All read equally many "
+            "texts, so a batch of 256 takes 75 steps, below the usual 300 steps of 64."
+        ),
+        differs=OF_BASE_ALONE,
+    ),
+    table(
+        id="hicl.t16",
+        title="Segments of other sequences as negatives: each for itself, or their mean",
+        arms=(
+            arm("summation", sliced(denominator="sum")),
+            arm("averaging", sliced(denominator="average")),
+        ),
+        columns=DEV,
+    ),
 )

@@ -10,7 +10,6 @@ from flows.experiments.parts import (
     BM25,
     RANDOM,
     WORD_VECTORS,
-    claim,
     row,
     suite_columns,
 )
@@ -86,59 +85,9 @@ def trained(label: str, settings: MethodSettings, x: float | None = None) -> Arm
 
 MLM_WEIGHTS = ("0.01", "0.1", "1")
 
-WEIGHTS = table(
-    id="infocse.t1",
-    title="SimCSE with a masked-language loss, by its weight",
-    arms=(
-        START_MEAN,
-        row("simcse"),
-        *(trained(label, SimCSE(mlm=float(label)), float(label)) for label in MLM_WEIGHTS),
-    ),
-    columns=(DEV,),
-    claims=(
-        claim("A masked-language loss beside SimCSE costs similarity", "simcse", *MLM_WEIGHTS),
-    ),
-    axis="weight of the masked-language loss",
-    differs="The paper's numbers are of supervised SimCSE.",
-)
-
 OF_MEANS = ("consert", "mirror_bert", "is_bert", "ct")
 OF_CLS = ("sg_opt", "simcse", "esimcse", "diffcse")
 UNTRAINED = ("word vectors", "start encoder", "flow", "whitening")
-
-SIMILARITY = table(
-    id="infocse.t2",
-    title="Similarity of sentences",
-    arms=(
-        WORD_VECTORS,
-        START,
-        START_MEAN,
-        Arm(label="flow", steps=(Finish(map="flow"),), pooling="last_two_mean"),
-        Arm(label="whitening", steps=(Finish(map="whitening"),), pooling="first_block_last_mean"),
-        *(row(name, pooling="mean") for name in OF_MEANS),
-        *map(row, OF_CLS),
-        INFOCSE_AUX,
-        row("simcse, three times the steps", "simcse", times=3.0),
-    ),
-    columns=STS,
-    claims=(
-        claim(
-            "InfoCSE-aux is better than every method before it",
-            "infocse_aux",
-            *(*UNTRAINED, *OF_MEANS, *OF_CLS),
-        ),
-        claim("The auxiliary network gains over SimCSE", "infocse_aux", "simcse"),
-        claim(
-            "(ours) InfoCSE-aux is better than SimCSE trained for three times the steps",
-            "infocse_aux",
-            "simcse, three times the steps",
-        ),
-    ),
-    paper=PAPER.with_difference(
-        "Mirror-BERT's mean is over the tokens; its code's includes the padding."
-    ),
-    differs="Word vectors, flow and whitening learn from the sentences of the data folder.",
-)
 
 RETRIEVERS = ("simcse", "esimcse", "diffcse")
 
@@ -148,159 +97,12 @@ BEIR_SETS = (
 )  # fmt: skip
 """BEIR's open sets without CQADupStack. The paper does not name its fourteen sets."""
 
-RETRIEVAL = table(
-    id="infocse.t3",
-    title="Zero-shot retrieval of four methods of sentences",
-    arms=(RANDOM, BM25, START, START_MEAN, *map(row, RETRIEVERS), INFOCSE_AUX),
-    columns=(
-        *(
-            Column(label=name, judge=name, measure="nDCG@10")
-            for name in ("Cranfield", "CACM", "NPL")
-        ),
-        *(
-            Column(label=name, judge=f"{BEIR}{name}", measure="nDCG@10", optional=True)
-            for name in BEIR_SETS
-        ),
-    ),
-    claims=(
-        claim("InfoCSE-aux retrieves better than the other three", "infocse_aux", *RETRIEVERS),
-        claim("ESimCSE and DiffCSE retrieve worse than SimCSE", "simcse", "esimcse", "diffcse"),
-        claim("(ours) Words alone retrieve better", "BM25", *RETRIEVERS, "infocse_aux"),
-    ),
-    differs="The sets are Cranfield, CACM, NPL, and those of BEIR's sets that are in the data "
-    "folder, without CQADupStack; so our average is over other sets than the paper's. Texts are "
-    "cut at 32 tokens.",
-)
-
-PRE_TRAINED = table(
-    id="infocse.t4",
-    title="Auxiliary network pre-trained or not",
-    arms=(
-        START_MEAN,
-        INFOCSE_AUX,
-        *map(row, ("infocse_aux_random_head", "diffcse", "diffcse_random_generator")),
-    ),
-    columns=(DEV,),
-    claims=(
-        claim("Pre-training its network helps", "infocse_aux", "infocse_aux_random_head"),
-        claim("(ours) So does DiffCSE's generator", "diffcse", "diffcse_random_generator"),
-    ),
-)
-
-LOSSES = table(
-    id="infocse.t5",
-    title="Without one of the two losses",
-    arms=(
-        START_MEAN,
-        INFOCSE_AUX,
-        trained("without mlm", WITHOUT_MLM),
-        trained("without contrastive", WITHOUT_CONTRASTIVE),
-    ),
-    columns=(DEV,),
-    claims=(
-        claim("Both losses are needed", "infocse_aux", "without mlm", "without contrastive"),
-        claim("The contrastive one is needed more", "without mlm", "without contrastive"),
-    ),
-    differs="Without the contrastive loss means: the other loss has a weight of 10,000.",
-)
-
-DETACHED = table(
-    id="infocse.t6",
-    title="Lower layers detached or not",
-    arms=(
-        START_MEAN,
-        trained("detached", InfoCSEAux()),
-        trained("not detached", InfoCSEAux(detach=False)),
-    ),
-    columns=(DEV,),
-    claims=(claim("Masked tokens must not train the lower layers", "detached", "not detached"),),
-    small=FROM_BASE.with_difference("The lower half is 1 layer of 2; in the paper it is 6 of 12."),
-)
-
 RATES = ("0.10", "0.15", "0.20", "0.25", "0.30", "0.35", "0.40", "0.45")
-
-MASK_RATES = table(
-    id="infocse.t7",
-    title="Share of tokens masked",
-    arms=(
-        START_MEAN,
-        *(trained(rate, InfoCSEAux(mask_rate=float(rate)), float(rate)) for rate in RATES),
-    ),
-    columns=(DEV,),
-    claims=(
-        claim("40 % are best", "0.40", *(rate for rate in RATES if rate != "0.40")),
-        claim("40 % are better than BERT's 15 %", "0.40", "0.15"),
-    ),
-    axis="share of tokens masked",
-)
 
 LAMBDAS = ("1e-5", "5e-5", "1e-4", "5e-3", "5e-2")
 
-LAMBDA = table(
-    id="infocse.t8",
-    title="Weight of the auxiliary loss",
-    arms=(
-        START_MEAN,
-        trained("0", WITHOUT_MLM),
-        *(trained(one, InfoCSEAux(weight=float(one)), float(one)) for one in LAMBDAS),
-    ),
-    columns=(DEV,),
-    claims=(
-        claim("The least weight is best", "1e-5", "0", *LAMBDAS[1:]),
-        claim("The least weight gains over none", "1e-5", "0"),
-        claim("Large weights are worse than none", "0", "5e-3", "5e-2"),
-    ),
-    axis="weight of the auxiliary loss",
-    differs="Weight 0, the dashed line, keeps the batch-norm head.",
-)
-
 POOLED = ("simcse", "diffcse", "infocse_aux")
 CLS: tuple[Pooling, ...] = ("cls", "cls_before_pooler")
-
-POOLERS = table(
-    id="infocse.t9",
-    title="The first token with or without a layer on top",
-    arms=(
-        START_MEAN,
-        *(row(f"{name}, {pooling}", name, pooling=pooling) for name in POOLED for pooling in CLS),
-    ),
-    columns=(DEV,),
-    claims=tuple(
-        claim(
-            f"{name}: the token itself is better than with a layer on top",
-            f"{name}, cls_before_pooler",
-            f"{name}, cls",
-        )
-        for name in POOLED
-    ),
-    small=SMALL.with_difference(f"{BASE}. {TRAINED}"),
-    differs="cls is a dense layer of the encoder below the training head; the paper keeps the "
-    "training head itself.",
-)
-
-TRANSFER = table(
-    id="infocse.t10",
-    title="Transfer: a linear probe on frozen vectors",
-    arms=(
-        WORD_VECTORS,
-        Arm(label="start encoder", pooling="mean"),
-        Arm(label="start encoder (cls)", pooling="cls_before_pooler"),
-        row("simcse"),
-        row("simcse+mlm"),
-        INFOCSE_AUX,
-    ),
-    columns=suite_columns("transfer"),
-    claims=(
-        claim("InfoCSE-aux transfers better than SimCSE", "infocse_aux", "simcse"),
-        claim("So does SimCSE with a masked-language loss", "simcse+mlm", "simcse"),
-        claim(
-            "InfoCSE-aux transfers better than the encoder it starts from",
-            "infocse_aux",
-            *("start encoder", "start encoder (cls)"),
-        ),
-    ),
-    differs="Word vectors learn from the sentences of the data folder.",
-)
 
 RECALLS = tuple(
     Column(label=measure, judge="STS-B-retrieval", measure=measure)
@@ -308,49 +110,161 @@ RECALLS = tuple(
 )
 """Claims are about R@5: the single values of the main measure are kept, for the interval."""
 
-IN_DOMAIN = table(
-    id="infocse.t11",
-    title="Retrieval of paraphrases among the sentences of STS-B",
-    arms=(RANDOM, BM25, *map(row, POOLED)),
-    columns=RECALLS,
-    claims=(
-        claim(
-            "InfoCSE-aux finds paraphrases better than SimCSE and DiffCSE",
-            *("infocse_aux", "simcse", "diffcse"),
-            on=RECALLS[1:2],
-        ),
-        claim("(ours) And better than words alone", "infocse_aux", "BM25", on=RECALLS[1:2]),
-    ),
-    differs="The paper's row labels are lost, so we chose the methods. Sentences recur: a query "
-    "retrieves neither itself, nor a copy of itself or of its target. The paper does not mention "
-    "copies.",
-)
-
 EITHER = ("diffcse", "infocse_aux")
 
-BOTH = table(
-    id="infocse.t12",
-    title="Replaced-token detection, masked language, both",
-    arms=(START_MEAN, *map(row, (*EITHER, "rtd_mlm"))),
-    columns=(DEV, *STS),
-    claims=(
-        claim("Both losses are better than either, on STS-B dev", "rtd_mlm", *EITHER, on=(DEV,)),
-        claim("Both losses are better than either, on the STS sets", "rtd_mlm", *EITHER, on=STS),
-        claim("Masked language is better than replaced-token detection", *reversed(EITHER), on=STS),
-    ),
-)
-
 EXPERIMENTS = (
-    WEIGHTS,
-    SIMILARITY,
-    RETRIEVAL,
-    PRE_TRAINED,
-    LOSSES,
-    DETACHED,
-    MASK_RATES,
-    LAMBDA,
-    POOLERS,
-    TRANSFER,
-    IN_DOMAIN,
-    BOTH,
+    table(
+        id="infocse.t1",
+        title="SimCSE with a masked-language loss, by its weight",
+        arms=(
+            START_MEAN,
+            row("simcse"),
+            *(trained(label, SimCSE(mlm=float(label)), float(label)) for label in MLM_WEIGHTS),
+        ),
+        columns=(DEV,),
+        axis="weight of the masked-language loss",
+        differs="The paper's numbers are of supervised SimCSE.",
+    ),
+    table(
+        id="infocse.t2",
+        title="Similarity of sentences",
+        arms=(
+            WORD_VECTORS,
+            START,
+            START_MEAN,
+            Arm(label="flow", steps=(Finish(map="flow"),), pooling="last_two_mean"),
+            Arm(
+                label="whitening", steps=(Finish(map="whitening"),), pooling="first_block_last_mean"
+            ),
+            *(row(name, pooling="mean") for name in OF_MEANS),
+            *map(row, OF_CLS),
+            INFOCSE_AUX,
+            row("simcse, three times the steps", "simcse", times=3.0),
+        ),
+        columns=STS,
+        paper=PAPER.with_difference(
+            "Mirror-BERT's mean is over the tokens; its code's includes the padding."
+        ),
+        differs="Word vectors, flow and whitening learn from the sentences of the data folder.",
+    ),
+    table(
+        id="infocse.t3",
+        title="Zero-shot retrieval of four methods of sentences",
+        arms=(RANDOM, BM25, START, START_MEAN, *map(row, RETRIEVERS), INFOCSE_AUX),
+        columns=(
+            *(
+                Column(label=name, judge=name, measure="nDCG@10")
+                for name in ("Cranfield", "CACM", "NPL")
+            ),
+            *(
+                Column(label=name, judge=f"{BEIR}{name}", measure="nDCG@10", optional=True)
+                for name in BEIR_SETS
+            ),
+        ),
+        differs="The sets are Cranfield, CACM, NPL, and those of BEIR's sets that are in the data "
+        "folder, without CQADupStack; so our average is over other sets than the paper's. Texts "
+        "are cut at 32 tokens.",
+    ),
+    table(
+        id="infocse.t4",
+        title="Auxiliary network pre-trained or not",
+        arms=(
+            START_MEAN,
+            INFOCSE_AUX,
+            *map(row, ("infocse_aux_random_head", "diffcse", "diffcse_random_generator")),
+        ),
+        columns=(DEV,),
+    ),
+    table(
+        id="infocse.t5",
+        title="Without one of the two losses",
+        arms=(
+            START_MEAN,
+            INFOCSE_AUX,
+            trained("without mlm", WITHOUT_MLM),
+            trained("without contrastive", WITHOUT_CONTRASTIVE),
+        ),
+        columns=(DEV,),
+        differs="Without the contrastive loss means: the other loss has a weight of 10,000.",
+    ),
+    table(
+        id="infocse.t6",
+        title="Lower layers detached or not",
+        arms=(
+            START_MEAN,
+            trained("detached", InfoCSEAux()),
+            trained("not detached", InfoCSEAux(detach=False)),
+        ),
+        columns=(DEV,),
+        small=FROM_BASE.with_difference(
+            "The lower half is 1 layer of 2; in the paper it is 6 of 12."
+        ),
+    ),
+    table(
+        id="infocse.t7",
+        title="Share of tokens masked",
+        arms=(
+            START_MEAN,
+            *(trained(rate, InfoCSEAux(mask_rate=float(rate)), float(rate)) for rate in RATES),
+        ),
+        columns=(DEV,),
+        axis="share of tokens masked",
+    ),
+    table(
+        id="infocse.t8",
+        title="Weight of the auxiliary loss",
+        arms=(
+            START_MEAN,
+            trained("0", WITHOUT_MLM),
+            *(trained(one, InfoCSEAux(weight=float(one)), float(one)) for one in LAMBDAS),
+        ),
+        columns=(DEV,),
+        axis="weight of the auxiliary loss",
+        differs="Weight 0, the dashed line, keeps the batch-norm head.",
+    ),
+    table(
+        id="infocse.t9",
+        title="The first token with or without a layer on top",
+        arms=(
+            START_MEAN,
+            *(
+                row(f"{name}, {pooling}", name, pooling=pooling)
+                for name in POOLED
+                for pooling in CLS
+            ),
+        ),
+        columns=(DEV,),
+        small=SMALL.with_difference(f"{BASE}. {TRAINED}"),
+        differs="cls is a dense layer of the encoder below the training head; the paper keeps the "
+        "training head itself.",
+    ),
+    table(
+        id="infocse.t10",
+        title="Transfer: a linear probe on frozen vectors",
+        arms=(
+            WORD_VECTORS,
+            Arm(label="start encoder", pooling="mean"),
+            Arm(label="start encoder (cls)", pooling="cls_before_pooler"),
+            row("simcse"),
+            row("simcse+mlm"),
+            INFOCSE_AUX,
+        ),
+        columns=suite_columns("transfer"),
+        differs="Word vectors learn from the sentences of the data folder.",
+    ),
+    table(
+        id="infocse.t11",
+        title="Retrieval of paraphrases among the sentences of STS-B",
+        arms=(RANDOM, BM25, *map(row, POOLED)),
+        columns=RECALLS,
+        differs="The paper's row labels are lost, so we chose the methods. Sentences recur: a "
+        "query retrieves neither itself, nor a copy of itself or of its target. The paper does not "
+        "mention copies.",
+    ),
+    table(
+        id="infocse.t12",
+        title="Replaced-token detection, masked language, both",
+        arms=(START_MEAN, *map(row, (*EITHER, "rtd_mlm"))),
+        columns=(DEV, *STS),
+    ),
 )

@@ -14,7 +14,6 @@ from flows.experiments.parts import (
     METHODS,
     RANDOM,
     START,
-    claim,
     has_counterparts,
 )
 from flows.presets import method_preset
@@ -153,10 +152,10 @@ def few_shot_claims(rows: Sequence[str], counts: Sequence[int]) -> list[Claim]:
     if "infocse_idc" not in rows:
         return []
     return [
-        claim(
-            f"(ours) With {count:,} labels, InfoCSE-IDC is the best method to start from",
-            label_of("infocse_idc", count),
-            *(label_of(name, count) for name in ("no method", *others)),
+        Claim(
+            text=f"(ours) With {count:,} labels, InfoCSE-IDC is the best method to start from",
+            better=label_of("infocse_idc", count),
+            than=tuple(label_of(name, count) for name in ("no method", *others)),
         )
         for count in counts
     ]

@@ -7,11 +7,10 @@ arms train on it and are evaluated on it.
 
 from functools import partial
 
-from flows.experiments.parts import BM25, METHODS, MINILM, RANDOM, START, claim
+from flows.experiments.parts import BM25, METHODS, MINILM, RANDOM, START
 from flows.presets import SMALL_EPOCHS, trained_by
 from sentemb_core.config.experiments import (
     CASE,
-    POINT,
     SMALL,
     TITLE,
     Arm,
@@ -104,32 +103,6 @@ OF_STATIC = ("ict", "cpc", "conpono")
 OTHERS = ("simcse", "consert", "mirror_bert", "ict", "cpc", "declutr", "conpono")
 LONGER_CP = Arm(label="conpono, three times the steps", steps=(method("conpono", 3.0),))
 
-ZERO_SHOT = table(
-    id="mutual.t1",
-    title="Zero-shot retrieval of seven methods and InfoCSE-IDC",
-    arms=(
-        *FIXED,
-        *(Arm(label=name, steps=(method(name),)) for name in OTHERS),
-        LONGER_CP,
-        Arm(label="infocse_idc", steps=IDC),
-    ),
-    claims=(
-        claim("InfoCSE-IDC retrieves better than every other method", "infocse_idc", *OTHERS),
-        claim(
-            "Context beats two views of one sentence: ICT above SimCSE, ConSERT, Mirror-BERT",
-            *("ict", "simcse", "consert", "mirror_bert"),
-        ),
-        claim(
-            "(ours) InfoCSE-IDC is better than its initialiser trained for as many steps",
-            *("infocse_idc", LONGER_CP.label),
-        ),
-    ),
-    small=SMALL.model_copy(update={"learning_rate": 2e-3}).with_difference(
-        f"{CORPORA} The base has 2 layers of width 128 and comes from our Condenser stage. "
-        "DeCLUTR's spans have 8 to 24 tokens, because no documents are longer."
-    ),
-)
-
 EPOCHS = (
     f"Labels are read at most {SMALL_EPOCHS.epochs} times, in batches of 64, and training stops "
     f"after {SMALL_EPOCHS.patience} epochs without gain, in place of {LabelsConfig().epochs} and "
@@ -159,130 +132,8 @@ def few(name: str, counts: tuple[int, ...]) -> tuple[Arm, ...]:
     )
 
 
-FEW_SHOT = table(
-    id="mutual.t2",
-    title="Few-shot retrieval: labels after each method",
-    arms=(*FIXED, *(arm for name in STATIC_STARTS for arm in few(name, COUNTS))),
-    paper_arms=tuple(
-        arm
-        for name in STARTS
-        for arm in few(name, PAPER_COUNTS if name in STATIC_STARTS else (1_000, *PAPER_COUNTS))
-    ),
-    claims=tuple(
-        claim(
-            f"With {count:,} labels, InfoCSE-IDC's stay the best word vectors to start from",
-            f"infocse_idc, {count:,} labels",
-            *(f"{name}, {count:,} labels" for name in ("start encoder", *OF_STATIC)),
-        )
-        for count in COUNTS
-    ),
-    labels=True,
-    small=STATIC.with_difference(f"{EPOCHS} {FEWER_LABELS}"),
-)
-
 SOME, ALL = Label(count=1_000), Label(count=None)
 CYCLE = (*IDC, SOME)
-PLUS_PLUS = table(
-    id="mutual.t3a",
-    title="InfoCSE++ against one pass of fine-tuning",
-    arms=(
-        *FIXED,
-        Arm(label="fine-tuned, 1,000 labels", steps=CYCLE),
-        Arm(label="++, 1,000 labels", steps=(*CYCLE, *rounds(1), SOME)),
-        Arm(label="fine-tuned twice, 1,000 labels", steps=(*CYCLE, SOME)),
-        Arm(label="fine-tuned, all labels", steps=(*IDC, ALL)),
-        Arm(label="++, all labels", steps=(*IDC, ALL, *rounds(1), ALL)),
-    ),
-    claims=(
-        claim(
-            "A second cycle of self-training gains over fine-tuning once (1,000 labels)",
-            *("++, 1,000 labels", "fine-tuned, 1,000 labels"),
-        ),
-        claim(
-            "(ours) ... and over fine-tuning twice",
-            *("++, 1,000 labels", "fine-tuned twice, 1,000 labels"),
-        ),
-        claim(
-            "A second cycle gains with all labels",
-            *("++, all labels", "fine-tuned, all labels"),
-        ),
-    ),
-    labels=True,
-    small=STATIC.with_difference(EPOCHS),
-    differs="The second cycle has one round; the paper's stops when R@5 stops growing.",
-)
-
-CLUSTERING = table(
-    id="mutual.t3b",
-    title="k-means against partition of the pruned graph",
-    arms=(
-        *FIXED,
-        Arm(label="conpono", steps=(CP,)),
-        Arm(label="k-means", steps=(CP, *rounds(2, clustering="kmeans"))),
-        Arm(label="partition", steps=IDC),
-    ),
-    claims=(
-        claim(
-            "Partition of each document's graph beats one k-means over all sentences",
-            *("partition", "k-means"),
-        ),
-    ),
-)
-
-CONVERGENCE = table(
-    id="mutual.t3c",
-    title="Rounds of self-training",
-    arms=(
-        *FIXED,
-        *(
-            Arm(label=f"round {count}" if count else "conpono", steps=(CP, *rounds(count)), x=count)
-            for count in range(4)
-        ),
-        LONGER_CP,
-    ),
-    claims=(
-        claim("A second round gains over the first", "round 2", "round 1"),
-        claim("A third round gains nothing more", "round 2", "round 3", margin=POINT),
-        claim(
-            "(ours) Two rounds are better than their initialiser trained for as many steps",
-            *("round 2", LONGER_CP.label),
-        ),
-    ),
-    axis="round",
-)
-
-INITIALISERS = table(
-    id="mutual.t3d",
-    title="The encoder that annotates first",
-    arms=(
-        *FIXED,
-        Arm(label="CP", steps=IDC),
-        Arm(label="ICT", steps=(method("ict"), *rounds(2))),
-    ),
-    paper_arms=(Arm(label="SC", steps=(method("simcse"), *rounds(2))),),
-    claims=(
-        claim("On News, CONPONO is a better initialiser than ICT", "CP", "ICT", on=(NEWS,)),
-        claim("On Browsing, ICT is a better initialiser than CONPONO", "ICT", "CP", on=(BROWSING,)),
-    ),
-    small=STATIC.with_difference(
-        "SimCSE as initialiser is left out: static vectors have no dropout."
-    ),
-)
-
-ANNOTATORS = table(
-    id="mutual.t3e",
-    title="Who annotates in round 1",
-    arms=(
-        *FIXED,
-        MINILM.model_copy(update={"label": "all-MiniLM-L6-v2 itself"}),
-        Arm(label="BERT(CP)", steps=IDC),
-        Arm(label="SBERT", steps=(CP, SelfTrain(annotator="minilm"), SelfTrain())),
-    ),
-    claims=(
-        claim("A supervised annotator in round 1 makes a better encoder", "SBERT", "BERT(CP)"),
-    ),
-    differs="SBERT is all-MiniLM-L6-v2.",
-)
 
 AUTO = RUN_PRESETS["infocse_idc"]["auto"]["annotation"]
 """Ours: nearest sentences that are not neighbours, and probably related sentences."""
@@ -290,95 +141,142 @@ AUTO = RUN_PRESETS["infocse_idc"]["auto"]["annotation"]
 LONGER_ICT = Arm(label="ict, three times the steps", steps=(method("ict", 3.0),))
 NOT_IN_PAPER = "The paper has no such table."
 
-EXTENSION = table(
-    id="mutual.x",
-    title="Our own ablation: neighbours kept a sentence, union or mutual, auto, from ICT",
-    arms=(
-        *FIXED,
-        Arm(label="K = 1", steps=IDC),
-        *(Arm(label=f"K = {k}", steps=(CP, *rounds(2, top_k=k))) for k in (2, 3)),
-        Arm(label="K = 1, mutual", steps=(CP, *rounds(2, mutual=True))),
-        Arm(label="auto", steps=(CP, *rounds(2, **AUTO))),
-        Arm(label="from ICT", steps=(method("ict"), *rounds(2))),
-        Arm(label="from ICT, auto", steps=(method("ict"), *rounds(2, **AUTO))),
-        LONGER_ICT,
-    ),
-    claims=(
-        claim("(ours) From ICT, self-training ends higher than from CONPONO", "from ICT", "K = 1"),
-        claim(
-            "(ours) ... and higher than ICT trained for as many steps",
-            *("from ICT", LONGER_ICT.label),
-        ),
-        claim("(ours) `--preset auto` gains from ICT, too", "from ICT, auto", "from ICT"),
-        claim(
-            "(ours) ... and over ICT trained for as many steps",
-            *("from ICT, auto", LONGER_ICT.label),
-        ),
-        claim(
-            "(ours) One neighbour a sentence is better than two or three",
-            *("K = 1", "K = 2", "K = 3"),
-        ),
-        claim(
-            "(ours) Neighbours that choose each other are better than the union",
-            *("K = 1, mutual", "K = 1"),
-        ),
-    ),
-    differs=NOT_IN_PAPER,
-)
-
-RESTART = table(
-    id="mutual.x2",
-    title="Our own ablation: a round goes on from the one before, or restarts from the initialiser",
-    arms=(
-        *FIXED,
-        Arm(label="conpono", steps=(CP,)),
-        Arm(label="goes on", steps=IDC),
-        Arm(label="restart", steps=(CP, SelfTrain(), SelfTrain(restart=True))),
-        Arm(
-            label="restart, twice the steps",
-            steps=(CP, SelfTrain(), SelfTrain(restart=True, times=2)),
-        ),
-    ),
-    claims=(
-        claim(
-            "(ours) A second round that goes on is better than one that restarts",
-            *("goes on", "restart"),
-        ),
-        claim("(ours) ... and when that trains for as long", "goes on", "restart, twice the steps"),
-    ),
-    differs=NOT_IN_PAPER,
-)
-
-BY_TOPIC = table(
-    id="mutual.appD",
-    title="Eight titles of four topics, round by round",
-    arms=(
-        MINILM,
-        START,
-        Arm(label="conpono", steps=(CP,)),
-        *(Arm(label=f"round {count}", steps=(CP, *rounds(count))) for count in (1, 2)),
-    ),
-    columns=(Column(label="pairs of titles", corpus="session_mixed_titles", judge=CASE),),
-    claims=(
-        claim(
-            "The second round's encoder separates topics that the first one's does not",
-            *("round 2", "round 1"),
-        ),
-    ),
-    differs="The eight titles are ours; the paper's are private. A cell is the share of their 28 "
-    "pairs that are together or apart as after the paper's second round (1 2 | 3 4 | 5 6 | 7 8; "
-    "after its first 1 2 | 3 4 5 6 | 7 8).",
-)
-
 EXPERIMENTS = (
-    ZERO_SHOT,
-    FEW_SHOT,
-    PLUS_PLUS,
-    CLUSTERING,
-    CONVERGENCE,
-    INITIALISERS,
-    ANNOTATORS,
-    EXTENSION,
-    RESTART,
-    BY_TOPIC,
+    table(
+        id="mutual.t1",
+        title="Zero-shot retrieval of seven methods and InfoCSE-IDC",
+        arms=(
+            *FIXED,
+            *(Arm(label=name, steps=(method(name),)) for name in OTHERS),
+            LONGER_CP,
+            Arm(label="infocse_idc", steps=IDC),
+        ),
+        small=SMALL.model_copy(update={"learning_rate": 2e-3}).with_difference(
+            f"{CORPORA} The base has 2 layers of width 128 and comes from our Condenser stage. "
+            "DeCLUTR's spans have 8 to 24 tokens, because no documents are longer."
+        ),
+    ),
+    table(
+        id="mutual.t2",
+        title="Few-shot retrieval: labels after each method",
+        arms=(*FIXED, *(arm for name in STATIC_STARTS for arm in few(name, COUNTS))),
+        paper_arms=tuple(
+            arm
+            for name in STARTS
+            for arm in few(name, PAPER_COUNTS if name in STATIC_STARTS else (1_000, *PAPER_COUNTS))
+        ),
+        labels=True,
+        small=STATIC.with_difference(f"{EPOCHS} {FEWER_LABELS}"),
+    ),
+    table(
+        id="mutual.t3a",
+        title="InfoCSE++ against one pass of fine-tuning",
+        arms=(
+            *FIXED,
+            Arm(label="fine-tuned, 1,000 labels", steps=CYCLE),
+            Arm(label="++, 1,000 labels", steps=(*CYCLE, *rounds(1), SOME)),
+            Arm(label="fine-tuned twice, 1,000 labels", steps=(*CYCLE, SOME)),
+            Arm(label="fine-tuned, all labels", steps=(*IDC, ALL)),
+            Arm(label="++, all labels", steps=(*IDC, ALL, *rounds(1), ALL)),
+        ),
+        labels=True,
+        small=STATIC.with_difference(EPOCHS),
+        differs="The second cycle has one round; the paper's stops when R@5 stops growing.",
+    ),
+    table(
+        id="mutual.t3b",
+        title="k-means against partition of the pruned graph",
+        arms=(
+            *FIXED,
+            Arm(label="conpono", steps=(CP,)),
+            Arm(label="k-means", steps=(CP, *rounds(2, clustering="kmeans"))),
+            Arm(label="partition", steps=IDC),
+        ),
+    ),
+    table(
+        id="mutual.t3c",
+        title="Rounds of self-training",
+        arms=(
+            *FIXED,
+            *(
+                Arm(
+                    label=f"round {count}" if count else "conpono",
+                    steps=(CP, *rounds(count)),
+                    x=count,
+                )
+                for count in range(4)
+            ),
+            LONGER_CP,
+        ),
+        axis="round",
+    ),
+    table(
+        id="mutual.t3d",
+        title="The encoder that annotates first",
+        arms=(
+            *FIXED,
+            Arm(label="CP", steps=IDC),
+            Arm(label="ICT", steps=(method("ict"), *rounds(2))),
+        ),
+        paper_arms=(Arm(label="SC", steps=(method("simcse"), *rounds(2))),),
+        small=STATIC.with_difference(
+            "SimCSE as initialiser is left out: static vectors have no dropout."
+        ),
+    ),
+    table(
+        id="mutual.t3e",
+        title="Who annotates in round 1",
+        arms=(
+            *FIXED,
+            MINILM.model_copy(update={"label": "all-MiniLM-L6-v2 itself"}),
+            Arm(label="BERT(CP)", steps=IDC),
+            Arm(label="SBERT", steps=(CP, SelfTrain(annotator="minilm"), SelfTrain())),
+        ),
+        differs="SBERT is all-MiniLM-L6-v2.",
+    ),
+    table(
+        id="mutual.x",
+        title="Our own ablation: neighbours kept a sentence, union or mutual, auto, from ICT",
+        arms=(
+            *FIXED,
+            Arm(label="K = 1", steps=IDC),
+            *(Arm(label=f"K = {k}", steps=(CP, *rounds(2, top_k=k))) for k in (2, 3)),
+            Arm(label="K = 1, mutual", steps=(CP, *rounds(2, mutual=True))),
+            Arm(label="auto", steps=(CP, *rounds(2, **AUTO))),
+            Arm(label="from ICT", steps=(method("ict"), *rounds(2))),
+            Arm(label="from ICT, auto", steps=(method("ict"), *rounds(2, **AUTO))),
+            LONGER_ICT,
+        ),
+        differs=NOT_IN_PAPER,
+    ),
+    table(
+        id="mutual.x2",
+        title="Our own ablation: a round goes on from the one before, or restarts from the "
+        "initialiser",
+        arms=(
+            *FIXED,
+            Arm(label="conpono", steps=(CP,)),
+            Arm(label="goes on", steps=IDC),
+            Arm(label="restart", steps=(CP, SelfTrain(), SelfTrain(restart=True))),
+            Arm(
+                label="restart, twice the steps",
+                steps=(CP, SelfTrain(), SelfTrain(restart=True, times=2)),
+            ),
+        ),
+        differs=NOT_IN_PAPER,
+    ),
+    table(
+        id="mutual.appD",
+        title="Eight titles of four topics, round by round",
+        arms=(
+            MINILM,
+            START,
+            Arm(label="conpono", steps=(CP,)),
+            *(Arm(label=f"round {count}", steps=(CP, *rounds(count))) for count in (1, 2)),
+        ),
+        columns=(Column(label="pairs of titles", corpus="session_mixed_titles", judge=CASE),),
+        differs="The eight titles are ours; the paper's are private. A cell is the share of their "
+        "28 pairs that are together or apart as after the paper's second round (1 2 | 3 4 | 5 6 | "
+        "7 8; after its first 1 2 | 3 4 5 6 | 7 8).",
+    ),
 )

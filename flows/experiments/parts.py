@@ -1,9 +1,9 @@
-"""Parts that several experiments share: rows of methods, arms, columns, claims, differences."""
+"""Parts that several experiments share: rows of methods, arms, columns, differences."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Literal
 
-from sentemb_core.config.experiments import Arm, Claim, Column, Corpus, Experiment, Train
+from sentemb_core.config.experiments import Arm, Column, Corpus, Experiment, Train
 from sentemb_core.config.methods import ISBERT, METHOD_NAMES, SNCSE, HiCL, MethodSettings
 from sentemb_core.config.presets import PRESETS
 from sentemb_core.config.suite import SUITE
@@ -76,14 +76,6 @@ def row(label: str, name: str = "", *, pooling: Pooling | None = None, times: fl
     return Arm(label=label, steps=(step,), pooling=pooling)
 
 
-def claim(
-    text: str, better: str, *than: str, on: Sequence[Column] = (), margin: float = 0.0
-) -> Claim:
-    """Return a claim that one arm scores above others, in all columns with scores by default."""
-    columns = tuple(column.label for column in on)
-    return Claim(text=text, better=better, than=than, columns=columns, margin=margin)
-
-
 UNAVAILABLE = ("STS13", "STS15", "SUBJ", "MPQA", "TREC")
 """Tasks without open files: their columns are optional."""
 
@@ -126,12 +118,6 @@ OF_JUDGES = {
     PAIRS: {"SNLI"},
 }
 """Sentence -> the judges that it concerns."""
-
-
-def with_shared_differences(what: Experiment) -> Experiment:
-    """Return the experiment with the differences from its paper that it shares with others."""
-    differs = " ".join(filter(None, (what.differs, *shared_differences(what))))
-    return what.model_copy(update={"differs": differs})
 
 
 def shared_differences(what: Experiment) -> Iterator[str]:
