@@ -6,9 +6,10 @@ sentences. Few numbers of the paper's tables are available (erratum E36): claims
 those of the ablations from its settings. Most ablations are evaluated on STS-B dev.
 """
 
+from collections.abc import Iterator
 from functools import partial
 
-from flows.experiments.parts import CONTEXT, START, suite_columns
+from flows.experiments.parts import CONTEXT, START, published, suite_columns
 from sentemb_core.config.experiments import (
     SECONDS,
     SMALL,
@@ -22,24 +23,23 @@ from sentemb_core.config.experiments import (
 )
 from sentemb_core.config.methods import SNCSE, ESimCSE, HiCL, SimCSE
 from sentemb_core.config.presets import preset_of
-from sentemb_core.config.run import EncoderConfig
 
 TUNED = (
     "Texts and sets are those of the data folder. All rows have one learning rate and one share of "
     "the segments' loss; the paper tuned both. The last step is kept, not the best on STS-B dev."
 )
 
-PAPER = Budget(
+from_paper = partial(
+    published,
+    pooling="cls_before_pooler",
     steps=15_625,
     learning_rate=3e-5,
-    base=Base(
-        encoder=EncoderConfig(name="bert-base-uncased", pooling="cls_before_pooler"), times=0
-    ),
-    dtype="float32",
-    threads=None,
-    seeds=(42,),
-    presets=("paper",),
     stated={"batch_size": 64, "learning_rate": 3e-5},
+)
+
+PAPER = from_paper(
+    "bert-base-uncased",
+    dtype="float32",
     differs=f"{TUNED} BERT-base is the only encoder.",
 )
 """A million sentences once at batch 64, as for its best number of BERT-base (76.35), in fp32.
@@ -61,10 +61,10 @@ OF_BASE_ALONE = (
 )
 """For tables with both. A row on whole sequences is the base method on the sequences of HiCL."""
 
-table = partial(Experiment, small=OF_NEWS, paper=PAPER)
-
-STS = suite_columns("sts", NEWS)
 DEV = (Column(label="STS-B dev", corpus=NEWS, judge="STS-B-dev"),)
+STS = suite_columns("sts", NEWS)
+
+table = partial(Experiment, columns=DEV, small=OF_NEWS, paper=PAPER)
 
 PROMPTED = SNCSE.model_validate(preset_of("hicl", "over_sncse")["method"]["base"])
 """SNCSE with the prompt that HiCL's paper quotes (erratum E37)."""
@@ -104,8 +104,6 @@ ALONE = arm("simcse", SimCSE())
 ON_SEQUENCES = arm("simcse, whole sequences", sliced(segment=CONTEXT))
 HICL = arm("hicl (SimCSE)", sliced())
 
-BASES = {"SimCSE": SimCSE(), "ESimCSE": ESimCSE(), "SNCSE": SNCSE()}
-
 
 def longer(budget: Budget, tokens: int) -> Budget:
     """Return the budget with an encoder that reads more tokens of a review than 32."""
@@ -119,21 +117,19 @@ def timed(label: str, segment: int, longest: int) -> Arm:
     return Arm(label=f"{label} ({longest} tokens)", steps=(step,))
 
 
-TIMED = (Column(label="seconds", corpus="long_elife", judge=SECONDS),)
-
-ALPHAS = (0.0, 0.01, 0.05, 0.15, 0.5, 1.0)
-
-BETAS = (1e-5, 3e-5, 1e-4, 3e-4)
-
-BATCHES = (16, 64, 256)
-BOTH = ("hicl", "simcse")
-BATCHED: dict[str, HiCL | SimCSE] = {"simcse": SimCSE(), "hicl": sliced()}
+def batched(size: int) -> tuple[Arm, ...]:
+    """Return both methods, which read equally many texts at every batch size."""
+    methods: dict[str, Method] = {"simcse": SimCSE(), "hicl": sliced()}
+    return tuple(
+        arm(f"{name}, {size} a batch", method, batch_size=size, times=64 / size, x=size, curve=name)
+        for name, method in methods.items()
+    )
 
 
-def batched(name: str, size: int) -> Arm:
-    """Return an arm that reads equally many texts at every batch size."""
-    label = f"{name}, {size} a batch"
-    return arm(label, BATCHED[name], batch_size=size, times=64 / size, x=size, curve=name)
+def curve(setting: str, *values: float) -> Iterator[Arm]:
+    """Yield HiCL at each value of a setting."""
+    for value in values:
+        yield arm(f"{value:g}", sliced(**{setting: value}), x=value)
 
 
 EXPERIMENTS = (
@@ -142,11 +138,12 @@ EXPERIMENTS = (
         title="HiCL on three methods, and each alone",
         arms=(
             START,
-            *(
-                one
-                for name, base in BASES.items()
-                for one in (arm(name.lower(), base), arm(f"hicl ({name})", sliced(base=base)))
-            ),
+            ALONE,
+            HICL,
+            arm("esimcse", ESimCSE()),
+            arm("hicl (ESimCSE)", sliced(base=ESimCSE())),
+            arm("sncse", SNCSE()),
+            arm("hicl (SNCSE)", sliced(base=SNCSE())),
         ),
         columns=STS,
         differs=OF_BASE_ALONE,
@@ -157,10 +154,8 @@ EXPERIMENTS = (
         arms=(START, ALONE, ON_SEQUENCES, HICL),
         columns=(
             Column(label="IMDB", corpus=NEWS, judge="IMDB"),
-            *(
-                Column(label=label, corpus=NEWS, judge=f"Blitzer-{label}")
-                for label in ("books", "kitchen")
-            ),
+            Column(label="books", corpus=NEWS, judge="Blitzer-books"),
+            Column(label="kitchen", corpus=NEWS, judge="Blitzer-kitchen"),
         ),
         small=longer(
             OF_NEWS.with_difference(
@@ -182,18 +177,16 @@ EXPERIMENTS = (
     table(
         id="hicl.time",
         title="Time to train, by the length of sequences",
-        arms=tuple(
-            timed(label, segment or longest, longest)
-            for longest in (128, 512)
-            for label, segment in (("whole sequences", None), ("hicl", 32))
+        arms=(
+            timed("whole sequences", 128, 128),
+            timed("hicl", 32, 128),
+            timed("whole sequences", 512, 512),
+            timed("hicl", 32, 512),
         ),
-        columns=TIMED,
+        columns=(Column(label="seconds", corpus="long_elife", judge=SECONDS),),
         small=SMALL.model_copy(
             update={
-                "base": Base(
-                    encoder=Base().encoder.model_copy(update={"positions": 512}),
-                    times=0,
-                ),
+                "base": Base(encoder=Base().encoder.model_copy(update={"positions": 512}), times=0)
             }
         ).with_difference(
             "Seconds are of one CPU thread, 2 layers of width 128 from random weights. There are "
@@ -212,15 +205,10 @@ EXPERIMENTS = (
             "Texts are paragraphs, their first 12 sentences cut at 128 tokens. The base has 2 "
             "layers of width 128 and comes from our Condenser stage, in place of RoBERTa-large."
         ),
-        paper=PAPER.model_copy(
-            update={
-                "base": Base(
-                    encoder=EncoderConfig(name="roberta-large", pooling="cls_before_pooler"),
-                    times=0,
-                ),
-                "dtype": "bfloat16",
-                "differs": f"{TUNED} There are 15,625 steps, not an epoch; bfloat16 replaces fp16.",
-            }
+        paper=from_paper(
+            "roberta-large",
+            dtype="bfloat16",
+            differs=f"{TUNED} There are 15,625 steps, not an epoch; bfloat16 replaces fp16.",
         ),
         differs=f"The baseline is SimCSE; the paper's baseline is not known. {OF_BASE_ALONE}",
     ),
@@ -241,17 +229,15 @@ EXPERIMENTS = (
             arm("negatives", sliced(siblings="negative")),
             arm("positives", sliced(siblings="positive")),
         ),
-        columns=DEV,
     ),
     table(
         id="hicl.f2",
         title="Tokens of a segment",
         arms=(
             ALONE,
-            *(arm(str(length), sliced(segment=length), x=length) for length in (16, 24, 32, 40)),
+            *curve("segment", 16, 24, 32, 40),
             arm("whole sequences", sliced(segment=CONTEXT)),
         ),
-        columns=DEV,
         axis="tokens of a segment",
         differs=OF_BASE_ALONE,
     ),
@@ -271,24 +257,21 @@ EXPERIMENTS = (
     table(
         id="hicl.t7",
         title="The share of the segments' loss",
-        arms=(ALONE, *(arm(f"{share:g}", sliced(alpha=share), x=share) for share in ALPHAS)),
-        columns=DEV,
+        arms=(ALONE, *curve("alpha", 0.0, 0.01, 0.05, 0.15, 0.5, 1.0)),
         axis="alpha",
         differs=OF_BASE_ALONE,
     ),
     table(
         id="hicl.t9",
         title="HiCLv2: segments that choose their own sequence",
-        arms=(HICL, *(arm(f"{share:g}", sliced(beta=share), x=share) for share in BETAS)),
-        columns=DEV,
+        arms=(HICL, *curve("beta", 1e-5, 3e-5, 1e-4, 3e-4)),
         axis="beta",
     ),
     table(
         id="hicl.t10",
         title="Batch size, at as many texts",
-        arms=tuple(batched(name, size) for size in BATCHES for name in BATCHED),
-        paper_arms=tuple(batched(name, 1_024) for name in BATCHED),
-        columns=DEV,
+        arms=(*batched(16), *batched(64), *batched(256)),
+        paper_arms=batched(1_024),
         axis="texts of a batch",
         small=OF_NEWS.with_difference(
             "Batches are 16, 64 and 256 in place of 64, 256 and 1,024. All read equally many "
@@ -303,6 +286,5 @@ EXPERIMENTS = (
             arm("summation", sliced(denominator="sum")),
             arm("averaging", sliced(denominator="average")),
         ),
-        columns=DEV,
     ),
 )

@@ -4,12 +4,15 @@ The paper's rows of BERT-base are the default. For its rows of BERT-large name a
 methods that continue a Condenser stage need one with a Condenser head.
 """
 
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from flows.experiments.parts import (
     BM25,
     RANDOM,
     WORD_VECTORS,
+    arm,
+    published,
     row,
     suite_columns,
 )
@@ -18,25 +21,20 @@ from sentemb_core.config.experiments import (
     SMALL,
     Arm,
     Base,
-    Budget,
     Column,
     Experiment,
     Finish,
-    Train,
 )
 from sentemb_core.config.methods import InfoCSEAux, MethodSettings, SimCSE
 from sentemb_core.config.run import EncoderConfig
-from sentemb_core.types import Pooling
 
-PAPER = Budget(
+BERT = EncoderConfig(name="bert-base-uncased", pooling="cls_before_pooler")
+
+PAPER = published(
+    BERT.name,
     steps=31_250,
     learning_rate=7e-6,
-    base=Base(
-        encoder=EncoderConfig(name="bert-base-uncased", pooling="cls_before_pooler"),
-        learning_rate=1e-4,
-    ),
-    threads=None,
-    seeds=(42,),
+    base=Base(encoder=BERT, learning_rate=1e-4),
     presets=("code", "paper"),
     differs="Texts and sets are those of the data folder. Every arm starts from BERT after our "
     "Condenser stage of ten times the steps; in the paper only InfoCSE-aux did, after a stage of 8 "
@@ -59,10 +57,10 @@ TRAINED = (
 )
 FROM_BASE = SMALL.with_difference(f"{BASE} and pools by the mean in place of [CLS]. {TRAINED}")
 
-table = partial(Experiment, small=FROM_BASE, paper=PAPER)
-
 DEV = Column(label="STS-B dev", judge="STS-B-dev", averaged=False)
 """The papers choose by this set, so it is not part of an average."""
+
+table = partial(Experiment, columns=(DEV,), small=FROM_BASE, paper=PAPER)
 
 STS = suite_columns("sts")
 
@@ -73,23 +71,10 @@ START_MEAN = Arm(label="start encoder, mean")
 """Pooled as the methods start."""
 
 INFOCSE_AUX = row("infocse_aux")
-WITHOUT_MLM = InfoCSEAux(weight=0.0)
+POOLED = ("simcse", "diffcse", "infocse_aux")
+
 WITHOUT_CONTRASTIVE = InfoCSEAux(weight=1e4)
 """The contrastive loss vanishes beside this weight; Adam is invariant to the scale of the loss."""
-
-
-def trained(label: str, settings: MethodSettings, x: float | None = None) -> Arm:
-    """Return an arm with one training."""
-    return Arm(label=label, steps=(Train(method=settings),), x=x)
-
-
-MLM_WEIGHTS = ("0.01", "0.1", "1")
-
-OF_MEANS = ("consert", "mirror_bert", "is_bert", "ct")
-OF_CLS = ("sg_opt", "simcse", "esimcse", "diffcse")
-UNTRAINED = ("word vectors", "start encoder", "flow", "whitening")
-
-RETRIEVERS = ("simcse", "esimcse", "diffcse")
 
 BEIR_SETS = (
     "trec-covid", "nfcorpus", "nq", "hotpotqa", "fiqa", "arguana", "webis-touche2020", "quora",
@@ -97,20 +82,12 @@ BEIR_SETS = (
 )  # fmt: skip
 """BEIR's open sets without CQADupStack. The paper does not name its fourteen sets."""
 
-RATES = ("0.10", "0.15", "0.20", "0.25", "0.30", "0.35", "0.40", "0.45")
 
-LAMBDAS = ("1e-5", "5e-5", "1e-4", "5e-3", "5e-2")
+def curve(of: Callable[[float], MethodSettings], *values: str) -> Iterator[Arm]:
+    """Yield an arm for each value of a setting."""
+    for value in values:
+        yield arm(value, of(float(value)), x=float(value))
 
-POOLED = ("simcse", "diffcse", "infocse_aux")
-CLS: tuple[Pooling, ...] = ("cls", "cls_before_pooler")
-
-RECALLS = tuple(
-    Column(label=measure, judge="STS-B-retrieval", measure=measure)
-    for measure in ("R@1", "R@5", "R@10")
-)
-"""Claims are about R@5: the single values of the main measure are kept, for the interval."""
-
-EITHER = ("diffcse", "infocse_aux")
 
 EXPERIMENTS = (
     table(
@@ -119,9 +96,8 @@ EXPERIMENTS = (
         arms=(
             START_MEAN,
             row("simcse"),
-            *(trained(label, SimCSE(mlm=float(label)), float(label)) for label in MLM_WEIGHTS),
+            *curve(lambda weight: SimCSE(mlm=weight), "0.01", "0.1", "1"),
         ),
-        columns=(DEV,),
         axis="weight of the masked-language loss",
         differs="The paper's numbers are of supervised SimCSE.",
     ),
@@ -132,14 +108,12 @@ EXPERIMENTS = (
             WORD_VECTORS,
             START,
             START_MEAN,
-            Arm(label="flow", steps=(Finish(map="flow"),), pooling="last_two_mean"),
-            Arm(
-                label="whitening", steps=(Finish(map="whitening"),), pooling="first_block_last_mean"
-            ),
-            *(row(name, pooling="mean") for name in OF_MEANS),
-            *map(row, OF_CLS),
+            arm("flow", Finish(map="flow"), pooling="last_two_mean"),
+            arm("whitening", Finish(map="whitening"), pooling="first_block_last_mean"),
+            *(row(name, pooling="mean") for name in ("consert", "mirror_bert", "is_bert", "ct")),
+            *map(row, ("sg_opt", "simcse", "esimcse", "diffcse")),
             INFOCSE_AUX,
-            row("simcse, three times the steps", "simcse", times=3.0),
+            row("simcse", "simcse, three times the steps", times=3.0),
         ),
         columns=STS,
         paper=PAPER.with_difference(
@@ -150,7 +124,10 @@ EXPERIMENTS = (
     table(
         id="infocse.t3",
         title="Zero-shot retrieval of four methods of sentences",
-        arms=(RANDOM, BM25, START, START_MEAN, *map(row, RETRIEVERS), INFOCSE_AUX),
+        arms=(
+            *(RANDOM, BM25, START, START_MEAN),
+            *map(row, ("simcse", "esimcse", "diffcse", "infocse_aux")),
+        ),
         columns=(
             *(
                 Column(label=name, judge=name, measure="nDCG@10")
@@ -173,7 +150,6 @@ EXPERIMENTS = (
             INFOCSE_AUX,
             *map(row, ("infocse_aux_random_head", "diffcse", "diffcse_random_generator")),
         ),
-        columns=(DEV,),
     ),
     table(
         id="infocse.t5",
@@ -181,10 +157,9 @@ EXPERIMENTS = (
         arms=(
             START_MEAN,
             INFOCSE_AUX,
-            trained("without mlm", WITHOUT_MLM),
-            trained("without contrastive", WITHOUT_CONTRASTIVE),
+            arm("without mlm", InfoCSEAux(weight=0.0)),
+            arm("without contrastive", WITHOUT_CONTRASTIVE),
         ),
-        columns=(DEV,),
         differs="Without the contrastive loss means: the other loss has a weight of 10,000.",
     ),
     table(
@@ -192,10 +167,9 @@ EXPERIMENTS = (
         title="Lower layers detached or not",
         arms=(
             START_MEAN,
-            trained("detached", InfoCSEAux()),
-            trained("not detached", InfoCSEAux(detach=False)),
+            arm("detached", InfoCSEAux()),
+            arm("not detached", InfoCSEAux(detach=False)),
         ),
-        columns=(DEV,),
         small=FROM_BASE.with_difference(
             "The lower half is 1 layer of 2; in the paper it is 6 of 12."
         ),
@@ -205,9 +179,11 @@ EXPERIMENTS = (
         title="Share of tokens masked",
         arms=(
             START_MEAN,
-            *(trained(rate, InfoCSEAux(mask_rate=float(rate)), float(rate)) for rate in RATES),
+            *curve(
+                lambda rate: InfoCSEAux(mask_rate=rate),
+                *("0.10", "0.15", "0.20", "0.25", "0.30", "0.35", "0.40", "0.45"),
+            ),
         ),
-        columns=(DEV,),
         axis="share of tokens masked",
     ),
     table(
@@ -215,10 +191,11 @@ EXPERIMENTS = (
         title="Weight of the auxiliary loss",
         arms=(
             START_MEAN,
-            trained("0", WITHOUT_MLM),
-            *(trained(one, InfoCSEAux(weight=float(one)), float(one)) for one in LAMBDAS),
+            arm("0", InfoCSEAux(weight=0.0)),
+            *curve(
+                lambda weight: InfoCSEAux(weight=weight), "1e-5", "5e-5", "1e-4", "5e-3", "5e-2"
+            ),
         ),
-        columns=(DEV,),
         axis="weight of the auxiliary loss",
         differs="Weight 0, the dashed line, keeps the batch-norm head.",
     ),
@@ -228,12 +205,11 @@ EXPERIMENTS = (
         arms=(
             START_MEAN,
             *(
-                row(f"{name}, {pooling}", name, pooling=pooling)
+                row(name, f"{name}, {pooling}", pooling=pooling)
                 for name in POOLED
-                for pooling in CLS
+                for pooling in ("cls", "cls_before_pooler")
             ),
         ),
-        columns=(DEV,),
         small=SMALL.with_difference(f"{BASE}. {TRAINED}"),
         differs="cls is a dense layer of the encoder below the training head; the paper keeps the "
         "training head itself.",
@@ -256,7 +232,10 @@ EXPERIMENTS = (
         id="infocse.t11",
         title="Retrieval of paraphrases among the sentences of STS-B",
         arms=(RANDOM, BM25, *map(row, POOLED)),
-        columns=RECALLS,
+        columns=tuple(
+            Column(label=measure, judge="STS-B-retrieval", measure=measure)
+            for measure in ("R@1", "R@5", "R@10")
+        ),
         differs="The paper's row labels are lost, so we chose the methods. Sentences recur: a "
         "query retrieves neither itself, nor a copy of itself or of its target. The paper does not "
         "mention copies.",
@@ -264,7 +243,7 @@ EXPERIMENTS = (
     table(
         id="infocse.t12",
         title="Replaced-token detection, masked language, both",
-        arms=(START_MEAN, *map(row, (*EITHER, "rtd_mlm"))),
+        arms=(START_MEAN, *map(row, ("diffcse", "infocse_aux", "rtd_mlm"))),
         columns=(DEV, *STS),
     ),
 )

@@ -14,6 +14,7 @@ from flows.experiments.parts import (
     METHODS,
     RANDOM,
     START,
+    arm,
     has_counterparts,
 )
 from flows.presets import method_preset
@@ -78,8 +79,8 @@ WITHOUT_TRAINING: Mapping[str, Arm] = {
         Arm(label="cls_before_pooler", pooling="cls_before_pooler"),
         Arm(label="first_last_mean", pooling="first_last_mean"),
         Arm(label="first_block_last_mean", pooling="first_block_last_mean"),
-        Arm(label="whitening", steps=(Finish(map="whitening"),), pooling="first_block_last_mean"),
-        Arm(label="flow", steps=(Finish(map="flow"),), pooling="last_two_mean"),
+        arm("whitening", Finish(map="whitening"), pooling="first_block_last_mean"),
+        arm("flow", Finish(map="flow"), pooling="last_two_mean"),
     )
 }
 """Rows without a gradient. `bm25_seed_002` is BM25 as the thesis prints it (erratum E25)."""
@@ -186,13 +187,9 @@ def columns_of(corpus: Corpus) -> list[Column]:
 
 def trained(label: str, name: str, steps: Sequence[Step]) -> Arm:
     """Return an arm of a row, with the row's own pooling and similarity."""
-    dot = name == "infocse_idc_dot"
-    return Arm(
-        label=label,
-        steps=tuple(map(unit_temperature, steps)) if dot else tuple(steps),
-        pooling=OWN_POOLING.get(name),
-        similarity="dot" if dot else None,
-    )
+    if name == "infocse_idc_dot":
+        return arm(label, *map(unit_temperature, steps), similarity="dot")
+    return arm(label, *steps, pooling=OWN_POOLING.get(name))
 
 
 def steps_of(name: str, start: str) -> tuple[Step, ...]:

@@ -7,7 +7,7 @@ arms train on it and are evaluated on it.
 
 from functools import partial
 
-from flows.experiments.parts import BM25, METHODS, MINILM, RANDOM, START
+from flows.experiments.parts import BM25, METHODS, MINILM, RANDOM, START, arm, published
 from flows.presets import SMALL_EPOCHS, trained_by
 from sentemb_core.config.experiments import (
     CASE,
@@ -27,15 +27,12 @@ from sentemb_core.config.methods import CONPONO, CPC, ICT, DeCLUTR
 from sentemb_core.config.presets import RUN_PRESETS
 from sentemb_core.config.run import AnnotationConfig, EncoderConfig, LabelsConfig
 
-PAPER = Budget(
+PAPER = published(
+    "bert-base-uncased",
     steps=200_000,
     batch_size=3_200,
     learning_rate=2e-5,
     candidates=3_000,
-    base=Base(encoder=EncoderConfig(name="bert-base-uncased"), times=0),
-    threads=None,
-    seeds=(42,),
-    presets=("paper",),
     stated=trained_by("infocse_idc", "paper"),
     differs="Texts are those of the data folder. Pools have 3,000 documents, not all. Two rounds "
     "are run; the paper stops when R@5 stops growing. SimCSE, ConSERT, Mirror-BERT and DeCLUTR "
@@ -101,7 +98,7 @@ IDC = (CP, *rounds(2))
 FIXED = (RANDOM, BM25, START)
 OF_STATIC = ("ict", "cpc", "conpono")
 OTHERS = ("simcse", "consert", "mirror_bert", "ict", "cpc", "declutr", "conpono")
-LONGER_CP = Arm(label="conpono, three times the steps", steps=(method("conpono", 3.0),))
+LONGER_CP = arm("conpono, three times the steps", method("conpono", 3.0))
 
 EPOCHS = (
     f"Labels are read at most {SMALL_EPOCHS.epochs} times, in batches of 64, and training stops "
@@ -127,8 +124,7 @@ STATIC_STARTS = ("start encoder", *OF_STATIC, "infocse_idc")
 def few(name: str, counts: tuple[int, ...]) -> tuple[Arm, ...]:
     """Return an arm for each number of labels after one of `STARTS`."""
     return tuple(
-        Arm(label=f"{name}, {count:,} labels", steps=(*STARTS[name], Label(count=count)))
-        for count in counts
+        arm(f"{name}, {count:,} labels", *STARTS[name], Label(count=count)) for count in counts
     )
 
 
@@ -138,7 +134,7 @@ CYCLE = (*IDC, SOME)
 AUTO = RUN_PRESETS["infocse_idc"]["auto"]["annotation"]
 """Ours: nearest sentences that are not neighbours, and probably related sentences."""
 
-LONGER_ICT = Arm(label="ict, three times the steps", steps=(method("ict", 3.0),))
+LONGER_ICT = arm("ict, three times the steps", method("ict", 3.0))
 NOT_IN_PAPER = "The paper has no such table."
 
 EXPERIMENTS = (
@@ -147,9 +143,9 @@ EXPERIMENTS = (
         title="Zero-shot retrieval of seven methods and InfoCSE-IDC",
         arms=(
             *FIXED,
-            *(Arm(label=name, steps=(method(name),)) for name in OTHERS),
+            *(arm(name, method(name)) for name in OTHERS),
             LONGER_CP,
-            Arm(label="infocse_idc", steps=IDC),
+            arm("infocse_idc", *IDC),
         ),
         small=SMALL.model_copy(update={"learning_rate": 2e-3}).with_difference(
             f"{CORPORA} The base has 2 layers of width 128 and comes from our Condenser stage. "
@@ -173,11 +169,11 @@ EXPERIMENTS = (
         title="InfoCSE++ against one pass of fine-tuning",
         arms=(
             *FIXED,
-            Arm(label="fine-tuned, 1,000 labels", steps=CYCLE),
-            Arm(label="++, 1,000 labels", steps=(*CYCLE, *rounds(1), SOME)),
-            Arm(label="fine-tuned twice, 1,000 labels", steps=(*CYCLE, SOME)),
-            Arm(label="fine-tuned, all labels", steps=(*IDC, ALL)),
-            Arm(label="++, all labels", steps=(*IDC, ALL, *rounds(1), ALL)),
+            arm("fine-tuned, 1,000 labels", *CYCLE),
+            arm("++, 1,000 labels", *CYCLE, *rounds(1), SOME),
+            arm("fine-tuned twice, 1,000 labels", *CYCLE, SOME),
+            arm("fine-tuned, all labels", *IDC, ALL),
+            arm("++, all labels", *IDC, ALL, *rounds(1), ALL),
         ),
         labels=True,
         small=STATIC.with_difference(EPOCHS),
@@ -188,9 +184,9 @@ EXPERIMENTS = (
         title="k-means against partition of the pruned graph",
         arms=(
             *FIXED,
-            Arm(label="conpono", steps=(CP,)),
-            Arm(label="k-means", steps=(CP, *rounds(2, clustering="kmeans"))),
-            Arm(label="partition", steps=IDC),
+            arm("conpono", CP),
+            arm("k-means", CP, *rounds(2, clustering="kmeans")),
+            arm("partition", *IDC),
         ),
     ),
     table(
@@ -199,11 +195,7 @@ EXPERIMENTS = (
         arms=(
             *FIXED,
             *(
-                Arm(
-                    label=f"round {count}" if count else "conpono",
-                    steps=(CP, *rounds(count)),
-                    x=count,
-                )
+                arm(f"round {count}" if count else "conpono", CP, *rounds(count), x=count)
                 for count in range(4)
             ),
             LONGER_CP,
@@ -215,10 +207,10 @@ EXPERIMENTS = (
         title="The encoder that annotates first",
         arms=(
             *FIXED,
-            Arm(label="CP", steps=IDC),
-            Arm(label="ICT", steps=(method("ict"), *rounds(2))),
+            arm("CP", *IDC),
+            arm("ICT", method("ict"), *rounds(2)),
         ),
-        paper_arms=(Arm(label="SC", steps=(method("simcse"), *rounds(2))),),
+        paper_arms=(arm("SC", method("simcse"), *rounds(2)),),
         small=STATIC.with_difference(
             "SimCSE as initialiser is left out: static vectors have no dropout."
         ),
@@ -229,8 +221,8 @@ EXPERIMENTS = (
         arms=(
             *FIXED,
             MINILM.model_copy(update={"label": "all-MiniLM-L6-v2 itself"}),
-            Arm(label="BERT(CP)", steps=IDC),
-            Arm(label="SBERT", steps=(CP, SelfTrain(annotator="minilm"), SelfTrain())),
+            arm("BERT(CP)", *IDC),
+            arm("SBERT", CP, SelfTrain(annotator="minilm"), SelfTrain()),
         ),
         differs="SBERT is all-MiniLM-L6-v2.",
     ),
@@ -239,12 +231,12 @@ EXPERIMENTS = (
         title="Our own ablation: neighbours kept a sentence, union or mutual, auto, from ICT",
         arms=(
             *FIXED,
-            Arm(label="K = 1", steps=IDC),
-            *(Arm(label=f"K = {k}", steps=(CP, *rounds(2, top_k=k))) for k in (2, 3)),
-            Arm(label="K = 1, mutual", steps=(CP, *rounds(2, mutual=True))),
-            Arm(label="auto", steps=(CP, *rounds(2, **AUTO))),
-            Arm(label="from ICT", steps=(method("ict"), *rounds(2))),
-            Arm(label="from ICT, auto", steps=(method("ict"), *rounds(2, **AUTO))),
+            arm("K = 1", *IDC),
+            *(arm(f"K = {k}", CP, *rounds(2, top_k=k)) for k in (2, 3)),
+            arm("K = 1, mutual", CP, *rounds(2, mutual=True)),
+            arm("auto", CP, *rounds(2, **AUTO)),
+            arm("from ICT", method("ict"), *rounds(2)),
+            arm("from ICT, auto", method("ict"), *rounds(2, **AUTO)),
             LONGER_ICT,
         ),
         differs=NOT_IN_PAPER,
@@ -255,13 +247,10 @@ EXPERIMENTS = (
         "initialiser",
         arms=(
             *FIXED,
-            Arm(label="conpono", steps=(CP,)),
-            Arm(label="goes on", steps=IDC),
-            Arm(label="restart", steps=(CP, SelfTrain(), SelfTrain(restart=True))),
-            Arm(
-                label="restart, twice the steps",
-                steps=(CP, SelfTrain(), SelfTrain(restart=True, times=2)),
-            ),
+            arm("conpono", CP),
+            arm("goes on", *IDC),
+            arm("restart", CP, SelfTrain(), SelfTrain(restart=True)),
+            arm("restart, twice the steps", CP, SelfTrain(), SelfTrain(restart=True, times=2)),
         ),
         differs=NOT_IN_PAPER,
     ),
@@ -271,8 +260,8 @@ EXPERIMENTS = (
         arms=(
             MINILM,
             START,
-            Arm(label="conpono", steps=(CP,)),
-            *(Arm(label=f"round {count}", steps=(CP, *rounds(count))) for count in (1, 2)),
+            arm("conpono", CP),
+            *(arm(f"round {count}", CP, *rounds(count)) for count in (1, 2)),
         ),
         columns=(Column(label="pairs of titles", corpus="session_mixed_titles", judge=CASE),),
         differs="The eight titles are ours; the paper's are private. A cell is the share of their "

@@ -1,11 +1,24 @@
 """Parts that several experiments share: rows of methods, arms, columns, differences."""
 
 from collections.abc import Iterator, Mapping
-from typing import Literal
+from typing import Any, Literal
 
-from sentemb_core.config.experiments import Arm, Column, Corpus, Experiment, Train
+from sentemb_core.config.experiments import (
+    Arm,
+    Base,
+    Budget,
+    Column,
+    Corpus,
+    Experiment,
+    Finish,
+    Label,
+    SelfTrain,
+    Step,
+    Train,
+)
 from sentemb_core.config.methods import ISBERT, METHOD_NAMES, SNCSE, HiCL, MethodSettings
 from sentemb_core.config.presets import PRESETS
+from sentemb_core.config.run import EncoderConfig
 from sentemb_core.config.suite import SUITE
 from sentemb_core.types import Json, Pooling
 
@@ -70,10 +83,33 @@ START = Arm(label="start encoder")
 MINILM = Arm(label="all-MiniLM-L6-v2", system="minilm")
 
 
-def row(label: str, name: str = "", *, pooling: Pooling | None = None, times: float = 1.0) -> Arm:
-    """Return an arm with one training of a row of `METHODS`; `name` is the label by default."""
-    step = Train.model_validate({"method": METHODS[name or label], "times": times})
-    return Arm(label=label, steps=(step,), pooling=pooling)
+def published(
+    encoder: str, pooling: Pooling | None = None, *, differs: str, **settings: Any
+) -> Budget:
+    """Return a paper's budget: from a published encoder, on all cores, under one seed."""
+    usual = {
+        "base": Base(encoder=EncoderConfig(name=encoder, pooling=pooling), times=0),
+        "threads": None,
+        "seeds": (42,),
+        "presets": ("paper",),
+        "differs": differs,
+    }
+    return Budget.model_validate(usual | settings)
+
+
+def arm(label: str, *steps: Step | MethodSettings, **fields: Any) -> Arm:
+    """Return an arm of these steps, where a method means one training by it."""
+    trainings = [
+        one if isinstance(one, Train | SelfTrain | Label | Finish) else Train(method=one)
+        for one in steps
+    ]
+    return Arm.model_validate({"label": label, "steps": trainings} | fields)
+
+
+def row(name: str, label: str = "", *, times: float = 1.0, **fields: Any) -> Arm:
+    """Return an arm with one training of a row of `METHODS`, which is its label by default."""
+    step = Train.model_validate({"method": METHODS[name], "times": times})
+    return arm(label or name, step, **fields)
 
 
 UNAVAILABLE = ("STS13", "STS15", "SUBJ", "MPQA", "TREC")

@@ -8,7 +8,7 @@ what they teach.
 
 from itertools import zip_longest
 
-from flows.experiments.parts import BM25, START, WORD_VECTORS, row, suite_columns
+from flows.experiments.parts import BM25, START, WORD_VECTORS, arm, published, row, suite_columns
 from sentemb_core.config.experiments import (
     BEIR,
     LOSS,
@@ -23,15 +23,13 @@ from sentemb_core.config.experiments import (
     Train,
 )
 from sentemb_core.config.methods import BCE, CLMAutoencoder, ConSERT, MLMAutoencoder, SimCSE
-from sentemb_core.config.run import EncoderConfig
 
-PAPER = Budget(
+PAPER = published(
+    "bert-base-uncased",
+    "mean",
     steps=4_686,
     learning_rate=3e-5,
-    base=Base(encoder=EncoderConfig(name="bert-base-uncased", pooling="mean"), times=0),
-    threads=None,
     seeds=(1, 7, 42),
-    presets=("paper",),
     stated={"batch_size": 64, "learning_rate": 3e-5},
     differs="Texts and sets are those of the data folder. BERT replaces eBert, which is private. "
     "The last step is kept, not the best by its loss on held-out texts. Training is in bfloat16 if "
@@ -143,14 +141,12 @@ def joint(decoder: str, weight: float, label: str = "") -> Arm:
     """Return SimCSE with a decoder of this weight."""
     kind = CLMAutoencoder if decoder == "clm_autoencoder" else MLMAutoencoder
     step = Train(method=kind(simcse=1.0, weight=weight))
-    return Arm(label=label or f"simcse + {weight:g} {decoder}", steps=(step,))
+    return arm(label or f"simcse + {weight:g} {decoder}", step)
 
 
 WEIGHTS = (0.1, 0.01, 0.001, 0.0001)
 
-HEADLESS = Arm(
-    label="simcse without its head", steps=(Train(method=CLMAutoencoder(simcse=1.0, weight=0.0)),)
-)
+HEADLESS = arm("simcse without its head", CLMAutoencoder(simcse=1.0, weight=0.0))
 """Baseline of the joint rows: these contrast the vectors that the decoder reads, without a head.
 
 SimCSE alone has a head above its vectors while it trains.
@@ -180,7 +176,7 @@ def quora(
     )
 
 
-LOSSES = (Arm(label="bce", steps=(Train(method=BCE()),)), HEADLESS, SIMCSE)
+LOSSES = (arm("bce", BCE()), HEADLESS, SIMCSE)
 """Binary cross-entropy has no head, so its baseline is InfoNCE without a head."""
 
 
@@ -222,10 +218,7 @@ EXPERIMENTS = (
             START,
             WORD_VECTORS,
             row("consert"),
-            Arm(
-                label="consert (embedding dropout)",
-                steps=(Train(method=ConSERT(first=("shuffle",), second=("dropout",))),),
-            ),
+            arm("consert (embedding dropout)", ConSERT(first=("shuffle",), second=("dropout",))),
             SIMCSE,
         ),
         columns=PRODUCTS,
