@@ -25,13 +25,13 @@ from sentemb_core.store import records
 from sentemb_core.store.maintenance import fsck
 from sentemb_core.store.objects import Store
 from sentemb_core.types import ArtifactRef, Json
-from tasks.results import write_between_marks
 from tests.faults.killed_runs import CHECKPOINT, TARGETS
 from tests.faults.runs import ROOT, run_of
 from tests.flows.corpora import write_corpus
 from tests.store.racers import RACER
 
 PAGE = ROOT / "docs" / "reliability.md"
+BEGIN, END = ("<!-- reliability:begin -->", "<!-- reliability:end -->")
 RACERS = (2, 4, 8)
 Line = tuple[str, str, str, bool]
 """The fault, how often it was injected, the outcome, and whether the outcome is right."""
@@ -211,7 +211,9 @@ def main() -> int:
         table = [("fault", "how often", "outcome"), ("---", "---", "---")]
         table += [(fault, times, outcome) for fault, times, outcome, _ in found]
         text = "\n".join(f"| {' | '.join(cells)} |" for cells in table)
-        write_between_marks(PAGE, "reliability", text)
+        before, _, rest = PAGE.read_text("utf-8").partition(BEGIN)
+        _, _, after = rest.partition(END)
+        PAGE.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}", encoding="utf-8")
     return 0 if all(well for *_, well in found) else 1
 
 

@@ -122,10 +122,6 @@ def reproduce(
     ],
     *,
     options: TableOptions = NO_TABLE_OPTIONS,
-    markdown: Annotated[
-        Path | None,
-        Parameter(help="File in which the table replaces the text between its marks."),
-    ] = None,
     dry_run: DryRun = False,
     json: Json = False,
 ) -> int:
@@ -133,8 +129,8 @@ def reproduce(
     from flows.cli.reproduce import list_experiments, reproduce_command
 
     if table == "list":
-        return list_experiments(vars(options) | {"markdown": markdown}, json)
-    return reproduce_command(table, vars(options), markdown, dry_run=dry_run, as_json=json)
+        return list_experiments(vars(options), json)
+    return reproduce_command(table, vars(options), dry_run=dry_run, as_json=json)
 
 
 @app.command

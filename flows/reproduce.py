@@ -13,7 +13,6 @@ import logging
 from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 from prefect import flow
 
@@ -38,7 +37,7 @@ from sentemb_core.config.experiments import (
     Train,
 )
 from sentemb_core.config.methods import Condenser
-from sentemb_core.config.run import CorpusConfig, EncoderConfig, TrainingConfig
+from sentemb_core.config.run import CorpusConfig, EncoderConfig
 from sentemb_core.config.suite import chosen
 from sentemb_core.errors import RecipeError
 from sentemb_core.formats import counted
@@ -72,6 +71,9 @@ from tasks.validate import (
 )
 
 log = logging.getLogger("sentemb_core.run")
+
+MINILM = EncoderConfig(name="minilm")
+"""A supervised encoder, without further training."""
 
 TRAINING = {
     "train_encoder",
@@ -114,14 +116,6 @@ class Texts(Value):
     pool: ArtifactRef | None
 
 
-class CorpusOverlap(NamedTuple):
-    """Overlap of evaluation texts with one training corpus, or the error that prevented it."""
-
-    corpus: str
-    overlap: ArtifactRef | None
-    error: str
-
-
 @flow(name="reproduce", flow_run_name="{settings.experiment}")
 def reproduce(settings: Reproduction) -> ExperimentTable:
     """Return the results of all trials, the contamination of the evaluation, and the claims."""
@@ -143,9 +137,9 @@ def reproduce(settings: Reproduction) -> ExperimentTable:
             results=results,
             settings=settings.model_dump(mode="json"),
             left_out=settings.left_out,
-            overlaps=largest_overlaps([one.overlap for one in overlaps if one.overlap]),
+            overlaps=largest_overlaps([overlap for overlap, _ in overlaps.values() if overlap]),
             pools=pool_reports(pools_of(settings)),
-            unmeasured={one.corpus: one.error for one in overlaps if one.error},
+            unmeasured={corpus: error for corpus, (_, error) in overlaps.items() if error},
         )
 
 
@@ -293,7 +287,7 @@ def trained_system(trial: Trial, start: ArtifactRef) -> System:
         case "encoder":
             return trained_encoder(trial, start)
         case "minilm":
-            return minilm()
+            return encoder_from(MINILM, None)
         case "word vectors":
             texts = texts_of(trial, start, trial.corpus, sampled=True)
             return word_vectors(texts.documents, texts.pool, trial.seed)
@@ -301,11 +295,6 @@ def trained_system(trial: Trial, start: ArtifactRef) -> System:
             return "BM25"
         case fixed:
             return fixed
-
-
-def minilm() -> ArtifactRef:
-    """Return MiniLM, a supervised encoder, without further training."""
-    return encoder_from(EncoderConfig(name="minilm"), None)
 
 
 def trained_encoder(trial: Trial, start: ArtifactRef) -> ArtifactRef:
@@ -370,9 +359,9 @@ def after_step(
     if isinstance(step, Finish):
         return finished_encoder(encoder, texts.sentences, step.map, trial.seed)
     training = settings.training_of(step, trial.seed)
+    pool = texts.pool if training.evaluate_every else None
     match step:
         case Train():
-            pool = pool_of(texts, training)
             return train_encoder(encoder, texts.sentences, training, validation_pool=pool).model
         case SelfTrain():
             annotation = annotated(step, encoder, texts)
@@ -382,27 +371,21 @@ def after_step(
                 training,
                 clusters=annotation.clusters,
                 pairs=annotation.pairs,
-                validation_pool=pool_of(texts, training),
+                validation_pool=pool,
             ).model
         case Label():
             assert texts.pool is not None, "labels are counterparts"
             labels = labels_of(texts, step.count, trial)
-            limits = settings.limits
             return train_on_labels(
-                labels, encoder, training, limits, texts.pool, texts.sentences
+                labels, encoder, training, settings.limits, texts.pool, texts.sentences
             ).model
-
-
-def pool_of(texts: Texts, training: TrainingConfig) -> ArtifactRef | None:
-    """Return the pool that stops a training, if the training is validated."""
-    return texts.pool if training.evaluate_every else None
 
 
 def annotated(step: SelfTrain, encoder: ArtifactRef, texts: Texts) -> Annotation:
     """Return the annotation by the encoder itself, or by MiniLM."""
     sentences = texts.sentences
     if step.annotator == "minilm":
-        encoder = minilm()
+        encoder = encoder_from(MINILM, None)
         sentences = tokenise_sentences(texts.documents, texts.pool, encoder)
     return annotate(encoder, sentences, step.annotation)
 
@@ -495,8 +478,8 @@ def unseen_sentences(trial: Trial) -> CorpusConfig:
     return CorpusConfig(source=source, text_column="sentence1", splitter="none")
 
 
-def overlaps_with(settings: Reproduction) -> list[CorpusOverlap]:
-    """Return the overlap of the suite's texts with each training corpus.
+def overlaps_with(settings: Reproduction) -> dict[Corpus, tuple[ArtifactRef | None, str]]:
+    """Return the overlap of the suite's texts with each training corpus, or its error.
 
     For BEIR folders only the queries are compared; `benchmark --corpus` also compares documents.
     """
@@ -508,10 +491,10 @@ def overlaps_with(settings: Reproduction) -> list[CorpusOverlap]:
         documents = documents_of(settings.corpus(corpus))
         return overlap_with(documents, places, beir_documents=False)
 
-    return [
-        CorpusOverlap(corpus, *isolate_errors(f"overlap with {corpus}", partial(measured, corpus)))
+    return {
+        corpus: isolate_errors(f"overlap with {corpus}", partial(measured, corpus))
         for corpus in (settings.corpora_read if places else [])
-    ]
+    }
 
 
 def pools_of(settings: Reproduction) -> dict[str, ArtifactRef]:

@@ -42,7 +42,6 @@ from tasks.results import (
     ResultTable,
     grouped,
     json_rows,
-    markdown,
     over_seeds,
     panel,
 )
@@ -294,12 +293,6 @@ class ExperimentTable:
             for one in self.cells.get((arm.label, column.label), [])
         )
         return [f"{arm}: {found} ({', '.join(of)})." for (arm, found), of in seeds.items()]
-
-    def markdown(self) -> str:
-        """Return the table, its claims, its notes and its command for a document."""
-        claims = [markdown(self.claims_table())] if self.claims else []
-        command = f"```\n{self.command}\n```"
-        return "\n\n".join([markdown(self.table()), *claims, " ".join(self.notes()), command])
 
     def json(self) -> Json:
         """Return every row, the notes, and all numbers that the paper prints."""

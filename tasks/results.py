@@ -4,15 +4,12 @@ import csv
 import io
 import re
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from statistics import mean, stdev
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from pydantic import Field
 
 from sentemb_core.console import terminal_table
-from sentemb_core.errors import UsageError
-from sentemb_core.store.disk import replacing
 from sentemb_core.types import Json, Value
 
 if TYPE_CHECKING:
@@ -296,27 +293,3 @@ def csv_text(rows: Iterable[ResultRow]) -> str:
 def json_rows(rows: Iterable[ResultRow]) -> list[Json]:
     """Return each row as a JSON object without its empty fields."""
     return [row.model_dump(mode="json", exclude_defaults=True) for row in rows]
-
-
-def around_marks(file: Path, name: str) -> tuple[str, str]:
-    """Return the text up to `<!-- NAME:begin -->`, and the text from `<!-- NAME:end -->` on.
-
-    Raises:
-        UsageError: the file or one of the marks does not exist.
-    """
-    begin, end = (f"<!-- {name}:{side} -->" for side in ("begin", "end"))
-    old = file.read_text(encoding="utf-8") if file.is_file() else ""
-    before, opened, rest = old.partition(begin)
-    _, closed, after = rest.partition(end)
-    if not (opened and closed):
-        raise UsageError(
-            f"The table needs a place in {file}: write the lines {begin} and {end} there."
-        )
-    return before + begin, end + after
-
-
-def write_between_marks(file: Path, name: str, text: str) -> None:
-    """Replace the text between the marks."""
-    before, after = around_marks(file, name)
-    with replacing(file) as draft:
-        draft.write_text(f"{before}\n{text}\n{after}", encoding="utf-8")

@@ -1,8 +1,7 @@
 """`reproduce`: the papers' tables; and how the record of a table is resumed."""
 
 import os
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,7 @@ from flows.cli.evaluate import (
 from flows.cli.execute import Job, dry_run_of, exit_code_of, running
 from flows.cli.settings import checked_as, full_path
 from flows.environment import prepare
-from sentemb_core.console import emit, print_result, remark, show, terminal_table
+from sentemb_core.console import emit, print_result, show, terminal_table
 from sentemb_core.errors import UsageError
 from sentemb_core.types import Json
 from tasks.registered_encoders import pinned_name
@@ -25,14 +24,10 @@ if TYPE_CHECKING:
     from flows.experiments.settings import Reproduction
 
 
-def reproduce_command(
-    name: str, given: Mapping[str, Any], markdown: Path | None, *, dry_run: bool, as_json: bool
-) -> int:
+def reproduce_command(name: str, given: Mapping[str, Any], *, dry_run: bool, as_json: bool) -> int:
     settings = table_settings(name, {k: v for k, v in given.items() if v is not None})
     prepare()
-    if dry_run:
-        return dry_run_table(settings, as_json)
-    return run_table(settings, as_json, markdown)
+    return (dry_run_table if dry_run else run_table)(settings, as_json)
 
 
 def table_settings(name: str, given: dict[str, Any]) -> "Reproduction":
@@ -104,19 +99,17 @@ def experiments_in(folder: str | None) -> list[Json]:
     return list(map(row, EXPERIMENTS))
 
 
-def run_table(settings: "Reproduction", as_json: bool, markdown: Path | None = None) -> int:
+def run_table(settings: "Reproduction", as_json: bool) -> int:
     """Run an experiment; show our table beside the paper's, and the verdict on its claims."""
     from flows.reproduce import reproduce
     from sentemb_core.store.disk import replacing_in
     from sentemb_core.store.objects import Store
     from tasks.experiment_table import write_experiment
-    from tasks.results import terminal, write_between_marks
+    from tasks.results import terminal
 
     settings.check_files()
-    with filling(markdown, settings.marks), running():
+    with running():
         result = reproduce(settings)
-    if markdown:
-        write_between_marks(markdown, settings.marks, result.markdown())
     folder = Store.default().root / "reports" / settings.name
     with replacing_in(folder) as draft:
         write_experiment(result, draft)
@@ -124,24 +117,6 @@ def run_table(settings: "Reproduction", as_json: bool, markdown: Path | None = N
     texts = [*map(terminal, tables), *result.notes(), f"Table and figure: {folder}"]
     print_result(result.json(), *texts, as_json=as_json)
     return exit_code_of([*(one.error for one in result.results), *result.unmeasured.values()])
-
-
-@contextmanager
-def filling(file: Path | None, name: str) -> Generator[None, None, None]:
-    """Check the marks in a Markdown file before the block makes its table.
-
-    A record does not keep the file, so `resume` does not write it: say so after an error.
-    """
-    from tasks.results import around_marks
-
-    if file:
-        around_marks(file, name)
-    try:
-        yield
-    except BaseException:
-        if file:
-            remark(f"{file} is unchanged. `resume` does not write it: repeat the whole command.")
-        raise
 
 
 def dry_run_table(settings: "Reproduction", as_json: bool) -> int:

@@ -204,12 +204,6 @@ class Reproduction(Config):
         name = "-".join([self.experiment, *preset, *parts])
         return name if len(name) <= 2 * LONGEST_NAME else f"{name[:LONGEST_NAME]}-{digest(name)}"
 
-    @property
-    def marks(self) -> str:
-        """Its marks in a document; other corpora and start encoders have their own place."""
-        encoder = [file_name(self.encoder)] if self.encoder else []
-        return " ".join([self.experiment, *(self.corpora or ()), *encoder])
-
     def file(self, name: Corpus) -> Path:
         return Path(self.data) / f"{name}.parquet"
 

@@ -318,14 +318,8 @@ def test_each_setting_has_files_of_its_own():
         "mutual.t1-max_documents-9",
         "mutual.t1-encoder-models_roberta-1df68655",
     ]
-    assert roberta.marks == "mutual.t1 models_roberta-1df68655"
-    blog = asked("methods-small", corpora=["blog_usgov"], encoder="minilm")
-    assert blog.marks == "methods-small blog_usgov minilm"
     many = asked("methods-small", methods=list(METHODS))
     assert len(many.name) < 200
-    marks = [asked("mutual.t1", **one).marks for one in given]
-    assert set(marks) == {"mutual.t1"}
-    assert asked("mutual.t1", encoder="minilm").marks == "mutual.t1 minilm"
 
 
 def test_encoders_of_other_names_have_other_files():
@@ -411,7 +405,7 @@ def test_without_a_data_folder_few_shot_alone_is_ready(call, monkeypatch: pytest
     assert len(lists) == len(EXPERIMENTS) - 1
 
 
-@pytest.mark.parametrize("option", ["--steps", "--markdown"])
+@pytest.mark.parametrize("option", ["--steps", "--seeds"])
 def test_the_list_refuses_options_of_a_table(call, option: str):
     code, out, err = call("reproduce", "list", option, "3")
     assert (code, out) == (UsageError.exit_code, "")

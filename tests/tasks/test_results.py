@@ -2,13 +2,11 @@
 
 import csv
 import io
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sentemb_core.errors import UsageError
 from tasks.results import (
     Pivot,
     ResultRow,
@@ -21,7 +19,6 @@ from tasks.results import (
     over_seeds,
     panel,
     terminal,
-    write_between_marks,
 )
 
 MEAN = ResultRow(
@@ -138,19 +135,3 @@ def test_terminal_and_panel_hold_the_same_cells() -> None:
 
 def test_grouped_keeps_the_order_of_first_keys() -> None:
     assert grouped([("b", 1), ("a", 2), ("b", 3)]) == {"b": [1, 3], "a": [2]}
-
-
-def test_document_keeps_everything_outside_the_marks(tmp_path: Path) -> None:
-    file = tmp_path / "page.md"
-    file.write_text("before\n<!-- t:begin -->\nold\n<!-- t:end -->\nafter\n", encoding="utf-8")
-    write_between_marks(file, "t", "new")
-    assert file.read_text("utf-8") == "before\n<!-- t:begin -->\nnew\n<!-- t:end -->\nafter\n"
-
-
-@pytest.mark.parametrize("text", ["", "<!-- t:begin -->", "<!-- t:end -->\n<!-- t:begin -->"])
-def test_document_without_both_marks_is_refused(tmp_path: Path, text: str) -> None:
-    file = tmp_path / "page.md"
-    file.write_text(text, encoding="utf-8")
-    with pytest.raises(UsageError):
-        write_between_marks(file, "t", "new")
-    assert file.read_text("utf-8") == text

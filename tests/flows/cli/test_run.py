@@ -516,15 +516,7 @@ def test_a_run_that_was_interrupted_before_its_record_has_no_id_to_resume(
 ):
     monkeypatch.setattr("flows.cli.execute.served", interrupt)
     assert "resume" not in call("run", str(corpus_file), "--id-column", "id")[2]
-
-
-def test_an_interrupted_table_names_the_file_that_it_did_not_write(call, tmp_path, monkeypatch):
-    monkeypatch.setattr("flows.cli.execute.served", interrupt)
-    file = tmp_path / "RESULTS.md"
-    file.write_text("<!-- few-shot:begin -->\n<!-- few-shot:end -->\n")
-    data = ("--data", str(ROOT / "data"))
-    assert str(file) in call("reproduce", "few-shot", *data, "--markdown", str(file))[2]
-    assert "`resume`" not in call("reproduce", "few-shot", *data)[2]
+    assert "`resume`" not in call("reproduce", "few-shot", "--data", str(ROOT / "data"))[2]
 
 
 @pytest.mark.parametrize("asked", ["models:/tiny@champion", "models:/tiny", "tiny", "other"])
