@@ -51,11 +51,15 @@ def table_settings(name: str, given: dict[str, Any]) -> "Reproduction":
 def list_experiments(given: Mapping[str, Any], as_json: bool) -> int:
     """Show every table, and the files that the data folder lacks for it.
 
+    Few-shot has shipped files.
+
     Raises:
         UsageError: an option that `list` does not have.
     """
-    from flows.experiments.index import ALIASES
-    from flows.experiments.settings import folder_or_file
+    from flows.demo import SHIPPED
+    from flows.experiments.index import ALIASES, EXPERIMENTS
+    from flows.experiments.methods import FEW_SHOT
+    from flows.experiments.settings import Reproduction, files_wanted, folder_or_file
 
     foreign = [name for name, value in given.items() if value is not None and name != "data"]
     if foreign:
@@ -64,39 +68,21 @@ def list_experiments(given: Mapping[str, Any], as_json: bool) -> int:
             "out, or name a table."
         )
     folder = given["data"] or os.environ.get("SENTEMB_DATA")
-    tables = experiments_in(folder)
-    if as_json:
-        tables += [{"id": name, "same_as": other} for name, other in ALIASES.items()]
-        emit(tables)
-        return 0
-    rows = [
-        (
-            row["id"],
-            row["title"],
-            ", ".join({folder_or_file(file, folder): None for file in row["lacks"]}) or "ready",
-        )
-        for row in tables
-    ]
-    rows += [(name, f"the same as {other}", "") for name, other in ALIASES.items()]
-    show(terminal_table(("id", "what", "ready, or missing files"), rows))
-    return 0
-
-
-def experiments_in(folder: str | None) -> list[Json]:
-    """Return id, title, files and missing files of every table; few-shot has shipped files."""
-    from flows.demo import SHIPPED
-    from flows.experiments.index import EXPERIMENTS
-    from flows.experiments.methods import FEW_SHOT
-    from flows.experiments.settings import Reproduction, files_wanted
-
-    def row(id: str) -> Json:
-        what = EXPERIMENTS[id]
+    tables: list[Json] = []
+    rows: list[tuple[str, str, str]] = []
+    for id, what in EXPERIMENTS.items():
         files = files_wanted(what, what.small)
         data = folder or (str(SHIPPED.parent) if id == FEW_SHOT else "")
         lacks = Reproduction(experiment=id, data=data).absent_files() if data else files
-        return {"id": id, "title": what.title, "files": files, "lacks": lacks}
-
-    return list(map(row, EXPERIMENTS))
+        tables.append({"id": id, "title": what.title, "files": files, "lacks": lacks})
+        missing = dict.fromkeys(folder_or_file(file, folder) for file in lacks)
+        rows.append((id, what.title, ", ".join(missing) or "ready"))
+    if as_json:
+        emit([*tables, *({"id": name, "same_as": other} for name, other in ALIASES.items())])
+        return 0
+    rows += [(name, f"the same as {other}", "") for name, other in ALIASES.items()]
+    show(terminal_table(("id", "what", "ready, or missing files"), rows))
+    return 0
 
 
 def run_table(settings: "Reproduction", as_json: bool) -> int:

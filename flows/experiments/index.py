@@ -1,6 +1,7 @@
 """Every experiment by its id: `python -m flows reproduce ID`."""
 
 import csv
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -8,36 +9,36 @@ from flows.experiments import declutr, hicl, infocse, methods, mutual, product_t
 from flows.experiments.parts import shared_differences
 from sentemb_core.config.experiments import Claim, Experiment
 
+PAPERS = (mutual, infocse, product_thesis, declutr, hicl)
+"""In the order of their old numbers: `s000` is mutual."""
+
 CLAIMS = Path(__file__).with_name("claims.csv")
 """A line is one claim of an experiment; " | " separates arms and columns."""
 
 
-def claims() -> Iterator[tuple[str, Claim]]:
-    """Yield the id of an experiment and a claim, for all claims of the papers."""
+def claims() -> dict[str, list[Claim]]:
+    """Return the claims of each experiment of a paper."""
+    found: dict[str, list[Claim]] = {}
     with CLAIMS.open(encoding="utf-8", newline="") as file:
         for line in csv.DictReader(file):
-            yield (
-                line["experiment"],
-                Claim(
-                    text=line["claim"],
-                    better=line["better"],
-                    than=tuple(line["than"].split(" | ")),
-                    columns=tuple(filter(None, line["columns"].split(" | "))),
-                    margin=float(line["margin"] or 0.0),
-                ),
+            claim = Claim(
+                text=line["claim"],
+                better=line["better"],
+                than=tuple(line["than"].split(" | ")),
+                columns=tuple(filter(None, line["columns"].split(" | "))),
+                margin=float(line["margin"] or 0.0),
             )
+            found.setdefault(line["experiment"], []).append(claim)
+    return found
 
 
 def of_papers() -> Iterator[Experiment]:
     """Yield the papers' experiments with their claims and the differences that several share."""
-    claimed: dict[str, list[Claim]] = {}
-    for id, claim in claims():
-        claimed.setdefault(id, []).append(claim)
-    for paper in (mutual, infocse, product_thesis, declutr, hicl):
-        for one in paper.EXPERIMENTS:
-            differs = " ".join(filter(None, (one.differs, *shared_differences(one))))
-            added = {"claims": tuple(claimed.pop(one.id, ())), "differs": differs}
-            yield Experiment.model_validate(dict(one) | added)
+    claimed = claims()
+    for one in (one for paper in PAPERS for one in paper.EXPERIMENTS):
+        differs = " ".join(filter(None, (one.differs, *shared_differences(one))))
+        added = {"claims": tuple(claimed.pop(one.id, ())), "differs": differs}
+        yield Experiment.model_validate(dict(one) | added)
     assert not claimed, f"claims of unknown experiments: {sorted(claimed)}"
 
 
@@ -52,18 +53,10 @@ ALIASES: Mapping[str, str] = {
 }
 """Further ids of an experiment: the curve of alpha, that of beta, more seeds."""
 
-PAPER_NUMBERS: Mapping[str, str] = {
-    "s000": "mutual",
-    "s001": "infocse",
-    "s002": "product_thesis",
-    "s003": "declutr",
-    "s004": "hicl",
-}
-"""Prefix of an old id -> the citation key."""
-
 
 def experiment_id(name: str) -> str:
     """Return the id for an id, an alias, or an old id (`s000.t1` is `mutual.t1`)."""
-    prefix, dot, rest = name.partition(".")
-    name = f"{PAPER_NUMBERS.get(prefix, prefix)}{dot}{rest}"
+    if match := re.fullmatch(r"s00([0-4])(\..+)", name):
+        key, _, _ = PAPERS[int(match[1])].EXPERIMENTS[0].id.partition(".")
+        name = f"{key}{match[2]}"
     return ALIASES.get(name, name)

@@ -162,10 +162,6 @@ class Column(Config):
         return self.label if self.label.endswith(measure) else f"{self.label} {measure}"
 
 
-POINT = 0.01
-"""Margin of a claim that something gains nothing: one point, as at the registry's gate."""
-
-
 class Claim(Config):
     """A statement of the paper: one arm scores above others, on the mean of some columns."""
 
@@ -174,7 +170,10 @@ class Claim(Config):
     than: tuple[str, ...]
     columns: tuple[str, ...] = Field(default=(), description="Empty: all columns with scores.")
     margin: float = Field(
-        default=0.0, ge=0, description="How far `better` may fall short, if no gain is claimed."
+        default=0.0,
+        ge=0,
+        description="How far `better` may fall short, if no gain is claimed: one point (.01), as "
+        "at the registry's gate.",
     )
 
 

@@ -11,7 +11,6 @@ import pytest
 from flows.experiments.index import EXPERIMENTS
 from sentemb_core.config.experiments import (
     LOSS,
-    POINT,
     SECONDS,
     SMALL,
     TITLE,
@@ -344,7 +343,7 @@ def test_fewer_seconds_are_better():
 @pytest.mark.parametrize(("measure", "verdict"), [("other", "not decided"), ("accuracy", "holds")])
 def test_measure_without_single_values_decides_nothing(measure: str, verdict: str):
     columns = (Column(label="CR", judge="CR", measure=measure),)
-    claim = Claim(text="a is best", better="a", than=("b",), margin=POINT)
+    claim = Claim(text="a is best", better="a", than=("b",), margin=0.01)
     found = verdict_of(claim, {"a": 0.6, "b": 0.4}, columns=columns)
     (rival,) = found.rivals
     assert found.verdict == verdict
