@@ -77,11 +77,7 @@ def read_canaries(path: Path) -> Canaries:
 
 
 def match_index(canaries: Canaries, index: Path) -> Match:
-    """Compare the canaries with their vectors in an index of sentences.
-
-    Args:
-        canaries: Of the encoder in question.
-        index: Parquet with `sentence` and `embedding`, as `encode --by sentence` writes it.
+    """Compare an encoder's canaries with their vectors in an index of sentences.
 
     Raises:
         UsageError: the file is no index of sentences, or contains no canary.

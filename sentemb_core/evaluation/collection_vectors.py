@@ -34,12 +34,7 @@ def collection_vectors(
     """Return vectors of whole queries and of documents; for cosine of length 1, or zero.
 
     Every text (a query, a document or a sentence) is cut at `encoder.max_length` tokens, so `text`
-    uses only the beginning of a long document.
-
-    Args:
-        encoder: Load it with a larger `max_length` to encode more of long documents.
-        collection: The queries and documents.
-        form: How a document becomes a vector.
+    uses only the beginning of a long document; a larger `max_length` encodes more of it.
 
     Raises:
         BadEmbeddingError: a vector is not finite.

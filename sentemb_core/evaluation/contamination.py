@@ -68,11 +68,9 @@ class _Wanted:
 def overlaps(
     corpus: Iterable[Sequence[str]], evaluation: Mapping[str, Sequence[str]]
 ) -> dict[str, Overlap]:
-    """Return the overlap of every set of texts with the corpus.
+    """Return the overlap of every set of texts with the sentences of the corpus's documents.
 
-    Args:
-        corpus: Sentences of each document.
-        evaluation: Texts by the name of their set; texts without a word are left out.
+    `evaluation` has texts by the name of their set; texts without a word are left out.
     """
     hashed = {
         name: [hashes for text in dict.fromkeys(texts) if len(hashes := word_hashes(text))]
@@ -130,11 +128,8 @@ def run_hashes(hashed: UInt64[np.ndarray, " words"]) -> UInt64[np.ndarray, " run
 def task_texts(task: Task, folder: Path, *, beir_documents: bool = True) -> dict[str, list[str]]:
     """Return the texts of a task of the suite, queries and documents as two sets.
 
-    Args:
-        task: A task of the suite, or of a BEIR folder.
-        folder: Folder with its files.
-        beir_documents: Whether to read a BEIR folder's documents, which may be millions. Without
-            them only judged queries are returned.
+    A BEIR folder may have millions of documents. Without `beir_documents` they are not read, and
+    only judged queries are returned.
 
     Raises:
         UnreadableSourceError, BadDataError: from the reader of the task.

@@ -37,12 +37,9 @@ class FolderScores:
 
 
 def scores_of_folder(encoder: Encoder, documents: Path, config: ValidationConfig) -> FolderScores:
-    """Return the scores with every document of the pool as a query.
+    """Return the scores with every document of the pool as a query; splits are ignored.
 
-    Args:
-        encoder: The encoder to evaluate.
-        documents: A folder that `write_documents` filled.
-        config: Size of the pool, counterparts or halves. Its splits are ignored.
+    `write_documents` filled the folder `documents`.
     """
     with TemporaryDirectory(prefix="sentemb-") as name:
         folder = Path(name)

@@ -70,7 +70,7 @@ class Diagnosis(Value):
 
 
 MEASURES = tuple(Diagnosis.model_fields)[:7]
-"""Measures of a diagnosis, in the order of tables."""
+"""The measures of a diagnosis, in the order of tables; the other fields are counts."""
 
 
 def diagnosis(
@@ -78,12 +78,9 @@ def diagnosis(
     first: Float32[np.ndarray, "pairs dim"],
     second: Float32[np.ndarray, "pairs dim"],
 ) -> Diagnosis:
-    """Return all measures; of more than 2,000 texts or pairs, on a seeded sample.
+    """Return all measures of the vectors of different texts, and of both sides of the positives.
 
-    Args:
-        texts: Vectors of different texts.
-        first: Vectors of one side of the positives.
-        second: Vectors of the other side.
+    Of more than 2,000 texts or pairs a seeded sample is taken.
 
     Raises:
         BadEmbeddingError: a vector is not finite, or without zero vectors fewer than two texts or
@@ -128,12 +125,9 @@ def pairs_diagnosis(encoder: Encoder, pairs: StsPairs) -> Diagnosis:
 def halves_diagnosis(encoder: Encoder, documents: Path) -> Diagnosis:
     """Return the diagnosis of a corpus; the two halves of a document are a positive pair.
 
-    A half is the mean of its sentence vectors; an odd sentence belongs to the first half.
-
-    Args:
-        encoder: The encoder to examine.
-        documents: A folder that `write_documents` filled. 1,000 documents are drawn by their ids,
-            from those that a run would hold out if there are 100 of them, else from all.
+    A half is the mean of its sentence vectors; an odd sentence belongs to the first half. 1,000
+    documents are drawn by their ids, from those that a run would hold out if there are 100 of them,
+    else from all. `write_documents` filled the folder `documents`.
 
     Raises:
         EmptyPairsError: no document has two sentences.

@@ -1,6 +1,6 @@
 """Masked-language loss of a Condenser stage on held-out texts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 import torch
@@ -48,14 +48,10 @@ def masked_language(
     corpus: Documents,
     counts: Int64[np.ndarray, " vocabulary"],
 ) -> MaskedLanguage:
-    """Return the losses of all predictors on the same masks.
+    """Return the losses of all predictors on the same masks of held-out sentences.
 
-    Args:
-        encoder: Of a Condenser stage.
-        head: State dict of the stage's `MaskFiller`.
-        shape: Of that head.
-        corpus: Held-out sentences.
-        counts: Frequency of each token in the training corpus.
+    `head` is the state dict of the Condenser stage's `MaskFiller`, `counts` the frequency of each
+    token in the training corpus.
 
     Raises:
         BadDataError: no token was masked.
@@ -75,6 +71,8 @@ def masked_language(
             f"A masked loss needs masked tokens; {counted(len(everything), 'sentence')} at rate "
             f"{RATE} gave none. Take more sentences."
         )
+    plain = counts.copy()
+    plain[list(noise.special)] = 0  # special tokens are never masked
     late = condensed = 0.0
     for ids, wanted in zip(hidden.tokens, targets, strict=True):
         row, goal = (torch.from_numpy(array)[None].to(table.device) for array in (ids, wanted))
@@ -85,18 +83,9 @@ def masked_language(
     return MaskedLanguage(
         late=late / len(chosen),
         condensed=condensed / len(chosen),
-        unigram=unigram_loss(without(counts, noise.special), chosen),
+        unigram=unigram_loss(plain, chosen),
         tokens=len(chosen),
     )
-
-
-def without(
-    counts: Int64[np.ndarray, " vocabulary"], special: Sequence[int]
-) -> Int64[np.ndarray, " vocabulary"]:
-    """Return the counts without special tokens, which are never masked."""
-    plain = counts.copy()
-    plain[list(special)] = 0
-    return plain
 
 
 def unigram_loss(

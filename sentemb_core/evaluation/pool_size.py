@@ -16,7 +16,7 @@ def require_queries(
     """Refuse a pool whose validation, test or (if needed) gate split has no query.
 
     Args:
-        pool: A folder that `write_validation_pool` filled.
+        pool: A folder that `write_validation_pool` filled with this `config`.
         config: The settings of the pool.
         gated: Whether the run registers its encoder, so that the gate compares it.
         unlabelled: What would be validated without the file of labels; empty if there is none.
@@ -53,11 +53,7 @@ def require_queries(
 
 
 def few_queries(pool: Path) -> str:
-    """Return a warning if the test split has fewer than `FEW` queries, else the empty text.
-
-    Args:
-        pool: A folder that `write_validation_pool` filled.
-    """
+    """Return a warning if the test split has fewer than `FEW` queries, else the empty text."""
     queries = _report(pool).n_queries["test"]
     if not 0 < queries < FEW:
         return ""

@@ -98,14 +98,8 @@ def diagnostics(
 ) -> Diagnostics:
     """Return the diagnostics of `SAMPLE` of the round's pairs under both encoders.
 
-    Args:
-        corpus: Texts and documents.
-        pairs: The exported pairs.
-        clusters: The clusters of the annotation.
-        previous: Clusters and pairs of the previous round.
-        before: Sentence vectors of the annotator.
-        after: Sentence vectors of the encoder that was trained on the pairs.
-        seed: Of the samples.
+    `before` has the sentence vectors of the annotator, `after` those of the encoder that was
+    trained on the pairs, `previous` the clusters and pairs of the previous round.
     """
     rng = np.random.default_rng(seed)
     rows = np.sort(rng.choice(len(pairs), min(SAMPLE, len(pairs)), replace=False))
@@ -187,11 +181,7 @@ def read_diagnostics(folder: Path) -> Diagnostics:
 def annotation_numbers(pairs: Path, result: Diagnostics) -> dict[str, int | float]:
     """Return the numbers of a round's annotation by name, without the missing ones.
 
-    Alignment and shape are the trained encoder's.
-
-    Args:
-        pairs: A folder that `write_pairs` filled.
-        result: The diagnostics of the round.
+    Alignment and shape are the trained encoder's. `write_pairs` filled the folder `pairs`.
     """
     report = read_report(pairs)
     sizes = {int(size): count for size, count in report["cluster_sizes"].items()}

@@ -93,10 +93,6 @@ def transfer_result(encoder: Encoder, task: TransferTask) -> TaskResult:
 
     Texts are cut at `encoder.max_length`; for long reviews load the encoder with a larger one.
 
-    Args:
-        encoder: Its weights do not change.
-        task: As `transfer_files` reads it.
-
     Raises:
         BadDataError: a class has too few examples for the folds, or none to train on.
         BadEmbeddingError: as `encode`.
@@ -128,7 +124,7 @@ def probe_result(
     measures = {
         "accuracy": float(right.mean()),
         "dev": predictions.dev,
-        "majority": _majority(gold),
+        "majority": float(np.unique(gold, return_counts=True)[1].max() / len(gold)),
     }
     if task.gold.max() == 1:
         measures["f1"] = f1(predictions.values == 1, gold == 1)
@@ -174,7 +170,3 @@ def _predictions(
     if len(dev) == 0:
         return predictions_by_folds(features, label, train, test, folds)
     return predictions_by_dev(features, label, train, dev, test)
-
-
-def _majority(gold: Float64[np.ndarray, " n"]) -> float:
-    return float(np.unique(gold, return_counts=True)[1].max() / len(gold))

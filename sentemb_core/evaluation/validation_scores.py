@@ -148,11 +148,9 @@ def read_ranks(folder: Path, split: Split) -> Int64[np.ndarray, " queries"]:
 
 
 def title_result(scores: Path, measure: str) -> TaskResult:
-    """Return Recall@k of the test split as a task of the suite, with one unit per document.
+    """Return R@k (`measure`) of the test split as a task of the suite; a unit is a document.
 
-    Args:
-        scores: A folder that `write_scores` filled.
-        measure: R@k.
+    `write_scores` filled the folder `scores`.
     """
     hits = (read_ranks(scores, "test") <= int(measure.removeprefix("R@"))).astype(np.float64)
     return TaskResult("title", measure, {measure: float(hits.mean())}, hits[:, None])

@@ -29,12 +29,7 @@ Embed = Callable[[list[str]], Float32[np.ndarray, "n dim"]]
 def encode_texts(
     encoder: Encoder, texts: Sequence[str], what: str
 ) -> Float32[np.ndarray, "texts dim"]:
-    """Return one vector per text, and log the progress every ten seconds.
-
-    Args:
-        encoder: It tokenises and cuts the texts.
-        texts: In any order.
-        what: Name of the texts in the log.
+    """Return one vector per text, and log the progress of `what` every ten seconds.
 
     Raises:
         BadEmbeddingError: as `encode`.
@@ -54,13 +49,8 @@ def encoder_scorers(
 ) -> Scorers:
     """Return the encoder's scores of a validation pool, in both directions.
 
-    Args:
-        encoder: The encoder to score with.
-        corpus: Tokens of the documents.
-        benchmark: The pool.
-        embeddings: Stored vectors of all sentences; without them only the pool is encoded.
-        dtype: Precision of the encoding.
-        similarity: Default: the encoder's own.
+    Without stored `embeddings` of all sentences only the pool is encoded. The similarity is the
+    encoder's own unless one is given.
     """
 
     def encoded(wanted: Int64[np.ndarray, " n"]) -> Float32[np.ndarray, "n dim"]:
@@ -86,14 +76,8 @@ def pool_vectors(
     A document is the mean of its sentence vectors as the encoder returns them: of length 1 for
     cosine, which mutual leaves open (erratum E3). For cosine the mean is normalised again. A zero
     mean stays zero, so its score with everything is 0. Where halves look for each other, the first
-    half is the query and the second the candidate; an odd sentence belongs to the first.
-
-    Args:
-        corpus: Sentences of each document.
-        benchmark: The pool, of the same corpus.
-        rows: Sentence vectors by index.
-        embed: Vectors of the counterparts' texts.
-        similarity: The encoder's.
+    half is the query and the second the candidate; an odd sentence belongs to the first. `embed`
+    gives the vectors of the counterparts' texts.
     """
     first, last = corpus.spans(benchmark.query_document)
     if benchmark.kind == "halves":

@@ -24,7 +24,7 @@ from sentemb_core.corpus.tokens import AT_ONCE, TokenCorpus
 from sentemb_core.corpus.validation_pool import COUNTED, SIDES, Split, ValidationPool
 from sentemb_core.encoder.checkpoint import load_encoder
 from sentemb_core.evaluation.bootstrap import confidence_interval
-from sentemb_core.evaluation.diagnostics import directions
+from sentemb_core.evaluation.diagnostics import directions, spread
 from sentemb_core.evaluation.round_diagnostics import annotation_numbers, read_diagnostics
 from sentemb_core.evaluation.validation_scores import read_ranks, read_scores
 from sentemb_core.evaluation.vectors import encoder_scorers
@@ -221,13 +221,12 @@ def document_before_and_after(run: RunFolders, corpus: TokenCorpus) -> DocumentC
     if not views or not len(readable):
         return None
     before, after = first_and_best(views, run.rounds[run.best].label)
-    step = max(1, len(readable) // LOOKED_AT)
 
     def change(document: int) -> float:
         rows = rows_of(corpus, document)
         return clustering_distance(before(rows), after(rows))
 
-    document = max(readable[::step].tolist(), key=change)
+    document = max(readable[spread(len(readable), LOOKED_AT)].tolist(), key=change)
     rows = rows_of(corpus, document)
     name, counterpart = name_and_counterpart(run.documents, document)
     return DocumentClusters(

@@ -119,21 +119,17 @@ class BM25:
         self, queries: Sequence[str]
     ) -> Callable[[Int64[np.ndarray, " rows"]], Float64[np.ndarray, "rows texts"]]:
         """Return a function from places of queries to their scores, for reading in blocks."""
-        weights = self._query_weights(queries)
+        known = [
+            [self.vocabulary[word] for word in self._words(query) if word in self.vocabulary]
+            for query in queries
+        ]
+        weights = _counts(known, len(self.vocabulary))
+        weights.data *= (K3 + 1) / (weights.data + K3)
 
         def scores(rows: Int64[np.ndarray, " rows"]) -> Float64[np.ndarray, "rows texts"]:
             return (weights[rows] @ self._weights).toarray()
 
         return scores
-
-    def _query_weights(self, queries: Sequence[str]) -> Any:
-        known = [
-            [self.vocabulary[word] for word in self._words(query) if word in self.vocabulary]
-            for query in queries
-        ]
-        counts = _counts(known, len(self.vocabulary))
-        counts.data *= (K3 + 1) / (counts.data + K3)
-        return counts
 
     def _words(self, text: str) -> Iterator[str]:
         return (word for word in words(text) if word not in self.stop_words)
