@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from sentemb_core.report.data import Point
     from sentemb_core.report.drawing import Drawing
     from sentemb_core.report.experiment import Mark
-    from sentemb_core.report.panels import Panel
+    from sentemb_core.report.page import Panel
 
 MANY_TASKS = 10
 """Tasks from which on a comparison gives the expected number of false positives."""
@@ -369,7 +369,7 @@ def alpha_marks(rows: Iterable[ResultRow]) -> "list[Mark]":
 def write_page(board: Scoreboard, drawings: "Mapping[str, Drawing]", folder: Path) -> Path:
     """Write page.html: figures, then every table with its intervals."""
     from sentemb_core.report.legends import DIAGNOSES, READ_SCORES
-    from sentemb_core.report.panels import Panel, write_panels
+    from sentemb_core.report.page import Panel, write_panels
 
     def shown(table: ResultTable) -> "Panel":
         if table.id == "fusion":

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from sentemb_core.evaluation.contamination import Overlap
     from sentemb_core.evaluation.paper_tables import PaperTable
     from sentemb_core.report.experiment import Mark
-    from sentemb_core.report.panels import Panel
+    from sentemb_core.report.page import Panel
 
 READ_CURVES = (
     "A line is the mean over the seeds, its band their standard deviation. Dashed lines have no "
@@ -332,7 +332,7 @@ def write_experiment(experiment: ExperimentTable, folder: Path) -> Path:
     """Write table.json, page.html, and table.png if there is a number."""
     from sentemb_core.report.drawing import Drawing, png
     from sentemb_core.report.experiment import experiment_figure
-    from sentemb_core.report.panels import Panel, write_panels
+    from sentemb_core.report.page import Panel, write_panels
 
     folder.mkdir(parents=True, exist_ok=True)
     text = json.dumps(experiment.json(), indent=1, ensure_ascii=False) + "\n"
@@ -358,7 +358,7 @@ def write_experiment(experiment: ExperimentTable, folder: Path) -> Path:
 
 def paper_panel(table: "PaperTable") -> "Panel":
     """Return all numbers that the paper prints."""
-    from sentemb_core.report.panels import Panel
+    from sentemb_core.report.page import Panel
 
     columns = list(dict.fromkeys(name for row in table.rows.values() for name in row))
     rows = [

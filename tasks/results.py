@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from sentemb_core.report.drawing import Drawing
-    from sentemb_core.report.panels import Panel
+    from sentemb_core.report.page import Panel
 
 COUNTS = ("better in",)
 """Metrics that count units: shown as 3 of 6."""
@@ -261,7 +261,7 @@ def markdown(table: ResultTable) -> str:
 
 def panel(table: ResultTable, drawing: "Drawing | None" = None, reading: str = "") -> "Panel":
     """Return the table as a panel of a page; `reading` explains how to read the drawing."""
-    from sentemb_core.report.panels import Panel
+    from sentemb_core.report.page import Panel
 
     return Panel(
         table.title,

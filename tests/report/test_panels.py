@@ -6,7 +6,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from sentemb_core.report.drawing import Drawing
-from sentemb_core.report.panels import Panel, write_panels
+from sentemb_core.report.page import Panel, write_panels
 
 TABLE = Panel("Numbers", ["One note."], head=["", "a"], rows=[["x", "1"]], caption="All of them")
 
