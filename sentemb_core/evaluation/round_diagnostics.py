@@ -99,7 +99,7 @@ def diagnostics(
     """Return the diagnostics of `SAMPLE` of the round's pairs under both encoders.
 
     `before` has the sentence vectors of the annotator, `after` those of the encoder that was
-    trained on the pairs, `previous` the clusters and pairs of the previous round.
+    trained on the pairs. `previous` has the clusters and pairs of the previous round.
     """
     rng = np.random.default_rng(seed)
     rows = np.sort(rng.choice(len(pairs), min(SAMPLE, len(pairs)), replace=False))
