@@ -20,6 +20,11 @@ class Documents(Protocol):
     """
 
     @property
+    def special_tokens(self) -> bool:
+        """Whether every sentence starts and ends with a special token."""
+        ...
+
+    @property
     def offsets(self) -> Int64[np.ndarray, " documents+1"]: ...
 
     @property

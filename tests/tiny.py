@@ -65,6 +65,7 @@ class TinyCorpus:
     offsets: np.ndarray
     held_out: np.ndarray
     limit: int | None = None
+    special_tokens: bool = True
     originals: np.ndarray | None = None
 
     @property
@@ -115,4 +116,5 @@ def corpus(
             inner = rng.choice(words, size=rng.integers(1, 9))
             sentences.append(np.concatenate([[2], inner, [3]]) if special else inner)
     held = np.isin(np.arange(len(counts)), held_out)
-    return TinyCorpus(sentences, np.concatenate([[0], np.cumsum(counts)]), held)
+    offsets = np.concatenate([[0], np.cumsum(counts)])
+    return TinyCorpus(sentences, offsets, held, special_tokens=special)

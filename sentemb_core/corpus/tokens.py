@@ -62,6 +62,11 @@ class TokenCorpus:
     def __len__(self) -> int:
         return int(self._starts[-1])
 
+    @property
+    def special_tokens(self) -> bool:
+        """Return whether every sentence starts and ends with a special token."""
+        return self.meta.special_tokens
+
     @cached_property
     def doc_ids(self) -> list[str]:
         return cast(list[str], self._index("doc_id").to_pylist())
@@ -171,7 +176,7 @@ class TokenCorpus:
     ) -> list[Int64[np.ndarray, " tokens"]]:
         """Return the token ids of these sentences without truncation, to join longer texts."""
         wanted = np.asarray(sentences, dtype=np.int64)
-        last = -1 if self.meta.special_tokens else None
+        last = -1 if self.special_tokens else None
         return [
             np.concatenate([read[:last], rest, read[last:] if last else rest[:0]])
             if len(rest)

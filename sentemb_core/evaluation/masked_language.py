@@ -11,10 +11,8 @@ from sentemb_core.documents import Documents
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import BadDataError
 from sentemb_core.formats import counted
-from sentemb_core.methods.parts.masked_language import MaskFiller, load_head
-from sentemb_core.methods.parts.masking import masked
+from sentemb_core.methods.parts.masked_language import MaskFiller, load_head, masked, masking
 from sentemb_core.methods.parts.stored_head import HeadShape
-from sentemb_core.methods.parts.tokenizer_tools import masking
 from sentemb_core.methods.parts.transformer_layers import token_table
 from sentemb_core.methods.parts.views import IGNORED, Draw, first
 from sentemb_core.types import Value

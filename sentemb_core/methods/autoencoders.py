@@ -16,17 +16,14 @@ from sentemb_core.methods.parts.info_nce import contrast
 from sentemb_core.methods.parts.masked_language import (
     LanguageHead,
     MaskFiller,
-    filled_in,
-    rewritten,
+    masking,
+    with_masked_inputs,
 )
-from sentemb_core.methods.parts.masking import with_masked_inputs
-from sentemb_core.methods.parts.method import Method, SampleTerm
+from sentemb_core.methods.parts.method import Learner, Method, Rows, SampleTerm
 from sentemb_core.methods.parts.pairs import identity
 from sentemb_core.methods.parts.tokenizer_tools import (
     begins_word,
-    masking,
     require_positions,
-    require_transformer,
 )
 from sentemb_core.methods.parts.transformer_layers import (
     blind_to_the_future,
@@ -46,7 +43,6 @@ from sentemb_core.methods.parts.views import (
     ViewMaker,
     content_of,
     first,
-    frame_of,
     rows_of,
 )
 from sentemb_core.methods.simcse import require_dropout
@@ -54,27 +50,23 @@ from sentemb_core.methods.simcse import require_dropout
 
 def clm_autoencoder(settings: CLMAutoencoder, encoder: Encoder) -> Method:
     """The decoder predicts token after token; with `noise` this is TSDAE."""
-    require_transformer(encoder, "clm_autoencoder")
     require_decodable(encoder, tied=settings.tied)
-    special = encoder.framed
-    if settings.noise and not special:
+    if not encoder.framed and settings.noise:
         raise RecipeError(
             "Word deletion needs a tokenizer that starts every text with a special token; "
             f"{type(encoder.backbone).__name__}'s adds none. Start from 'minilm', or set "
             "method.noise=0"
         )
-    text = (
-        deleted(first, settings.noise, special_tokens=special, begins_word=begins_word(encoder))
-        if settings.noise
-        else reconstructed(first)
-    )
+    text = reconstructed(first)
+    if settings.noise:
+        text = deleted(first, settings.noise, begins_word(encoder))
     layers = None if settings.tied else settings.layers
     method = Method(
         name="clm_autoencoder",
         pairs=identity,
         views={"anchor": text},
         sample_terms={
-            "rewritten": (settings.weight, SampleTerm("anchor", rewritten(), settings.per))
+            "rewritten": (settings.weight, SampleTerm("anchor", rewritten, settings.per))
         },
         networks=lambda encoder: {"decoder": CausalDecoder(encoder, layers)},
     )
@@ -83,14 +75,13 @@ def clm_autoencoder(settings: CLMAutoencoder, encoder: Encoder) -> Method:
 
 def mlm_autoencoder(settings: MLMAutoencoder, encoder: Encoder) -> Method:
     """The decoder fills the masks of bare embeddings."""
-    require_transformer(encoder, "mlm_autoencoder")
     require_positions(encoder, "mlm_autoencoder's decoder")
     require_table(encoder)
     method = Method(
         name="mlm_autoencoder",
         pairs=identity,
         views={"anchor": with_masked_inputs(first, masking(encoder, settings.mask_rate))},
-        sample_terms={"filled_in": (settings.weight, SampleTerm("anchor", filled_in(), "row"))},
+        sample_terms={"filled_in": (settings.weight, SampleTerm("anchor", filled_in, "row"))},
         networks=lambda encoder: {"decoder": MaskFiller(encoder, settings.layers)},
     )
     return beside_simcse(method, settings, encoder)
@@ -103,7 +94,7 @@ def beside_simcse(
     if not settings.simcse:
         return method
     require_dropout(encoder, method.name)
-    term = contrast("anchor", "positive", settings.temperature, encoder.similarity)
+    term = contrast("anchor", "positive", settings.temperature)
     return method.joined(views={"positive": first}, terms={"contrast": (settings.simcse, term)})
 
 
@@ -118,32 +109,20 @@ def reconstructed(text: ViewMaker) -> ViewMaker:
 
 
 def deleted(
-    text: ViewMaker,
-    rate: float,
-    *,
-    special_tokens: bool,
-    begins_word: Bool[np.ndarray, " vocabulary"] | None = None,
+    text: ViewMaker, rate: float, begins_word: Bool[np.ndarray, " vocabulary"] | None = None
 ) -> ViewMaker:
     """Return a view of `text` with deleted words; all tokens are targets (TSDAE, Wang et al. 2021).
 
     Args:
         text: View to delete words from.
         rate: Probability that a word is deleted, .6 in TSDAE; at least one word of a row stays.
-        special_tokens: Whether rows start and end with a special token, which always stays.
         begins_word: Whether each token id starts a word; the pieces of a word are deleted together.
             None: every token is a word.
-
-    Raises:
-        RecipeError: the rate would delete all words.
     """
-    if not 0 <= rate < 1:
-        raise RecipeError(
-            f"The deletion rate is at least 0 and below 1; found {rate}. TSDAE uses .6"
-        )
 
     def view(corpus: Documents, draw: Draw, rng: np.random.Generator) -> View:
         seen = text(corpus, draw, rng)
-        content = content_of(seen.tokens, frame_of(seen, special_tokens=special_tokens))
+        content = content_of(seen)
         word = _words(content, begins_word)
         chance = rng.random(int(word[-1]) + 1)
         last_hope = np.zeros(len(content.lengths))  # a row's largest draw stays, whatever it is
@@ -236,22 +215,21 @@ class CausalDecoder(nn.Module):
             states = layer.feed_forward_chunk(states)
         return states
 
-    def loss(
-        self,
-        encoder: Encoder,
-        vectors: Float[Tensor, "rows dim"],
-        first: Int[Tensor, " rows"],
-        targets: Int[Tensor, "rows time"],
-    ) -> Float[Tensor, ""]:
-        """Return the sum over all targets after the first token, which is given.
+    def loss(self, encoder: Encoder, rows: Rows) -> Float[Tensor, ""]:
+        """Return the sum over all targets after the first token, which is given."""
+        ids = rows.targets.masked_fill(rows.targets == IGNORED, 0)
+        ids[:, 0] = rows.ids[:, 0]
+        states = self(encoder, rows.reading.pooled, ids)
+        return self.language.loss(states[:, :-1], rows.targets[:, 1:], token_table(encoder))
 
-        Args:
-            encoder: Provides embeddings, token table and, if tied, layers.
-            vectors: Vectors of the sentences, or of what is left of them.
-            first: First token of each sentence ([CLS]).
-            targets: Tokens of the sentences; `IGNORED` after their ends, and possibly at the first.
-        """
-        ids = targets.masked_fill(targets == IGNORED, 0)
-        ids[:, 0] = first
-        states = self(encoder, vectors, ids)
-        return self.language.loss(states[:, :-1], targets[:, 1:], token_table(encoder))
+
+def rewritten(learner: Learner, rows: Rows) -> Tensor:
+    """The CLM autoencoder's loss: a `CausalDecoder` predicts targets from the sentence vector."""
+    return cast(CausalDecoder, learner.networks["decoder"]).loss(learner.encoder, rows)
+
+
+def filled_in(learner: Learner, rows: Rows) -> Tensor:
+    """The MLM autoencoder's loss: a `MaskFiller` on the bare embeddings of `inputs`."""
+    decoder = cast(MaskFiller, learner.networks["decoder"])
+    early, table = embedded(learner.encoder, rows.inputs), token_table(learner.encoder)
+    return decoder.loss(rows.reading.pooled, early, rows.mask, rows.targets, table)

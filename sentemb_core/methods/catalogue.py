@@ -2,10 +2,11 @@
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import Any
 
+from sentemb_core.config.method_list import static_refused
 from sentemb_core.config.methods import AnyMethod, temperature_of
 from sentemb_core.encoder.encoder import Encoder
+from sentemb_core.errors import RecipeError
 from sentemb_core.methods.autoencoders import clm_autoencoder, mlm_autoencoder
 from sentemb_core.methods.bce import bce
 from sentemb_core.methods.condenser import condenser
@@ -32,13 +33,7 @@ from sentemb_core.types import Similarity
 
 log = logging.getLogger(__name__)
 
-Recipe = Callable[[Any, Encoder], Method]
-"""(settings of the method, encoder to train) -> method"""
-
-ContinuingRecipe = Callable[[Any, Encoder, HeadState | None], Method]
-"""The same for methods that continue a Condenser stage, with the head of that stage."""
-
-RECIPES: Mapping[str, Recipe] = {
+RECIPES: Mapping[str, Callable[..., Method]] = {
     "infocse_idc": infocse_idc,
     "conpono": conpono,
     "ict": ict,
@@ -58,13 +53,11 @@ RECIPES: Mapping[str, Recipe] = {
     "clm_autoencoder": clm_autoencoder,
     "mlm_autoencoder": mlm_autoencoder,
     "condenser": condenser,
-}
-
-CONTINUING: Mapping[str, ContinuingRecipe] = {
     "infocse_aux": infocse_aux,
     "diffcse": diffcse,
     "rtd_mlm": rtd_mlm,
 }
+"""(settings, encoder to train) -> method; the last three also take the head of their stage."""
 
 
 def method_for(
@@ -72,20 +65,20 @@ def method_for(
 ) -> Method:
     """Return the method of these settings for this encoder; warn if the temperature does not fit.
 
-    Args:
-        settings: Settings of one method.
-        encoder: The encoder to train.
-        pretrained: Head of the Condenser stage that made the encoder.
+    `pretrained` is the head of the Condenser stage that made the encoder.
 
     Raises:
         RecipeError: the method and the encoder do not fit together.
     """
+    if settings.encoder != "any" and encoder.kind == "static":
+        raise RecipeError(static_refused(settings.name))
     if unfit := unfit_temperature(settings, encoder.similarity):
         log.warning(unfit)
-    if settings.name in CONTINUING:
-        method = CONTINUING[settings.name](settings, encoder, pretrained)
+    recipe = RECIPES[settings.name]
+    if settings.encoder == "condensed":
+        method = recipe(settings, encoder, pretrained)
     else:
-        method = RECIPES[settings.name](settings, encoder)
+        method = recipe(settings, encoder)
     require_loss(method)
     return method
 

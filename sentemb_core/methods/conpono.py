@@ -9,21 +9,14 @@ from sentemb_core.methods.parts.pairs import neighbours
 from sentemb_core.methods.parts.views import first, second
 
 
-def conpono(settings: CONPONO, encoder: Encoder) -> Method:
+def conpono(settings: CONPONO, _: Encoder) -> Method:
     """The isolated bi-encoder of the code, with one sentence of context and W_k = I."""
-    term = contrast(
-        "anchor",
-        "positive",
-        settings.temperature,
-        encoder.similarity,
-        bilinear=settings.bilinear,
-    )
+    mapped = settings.bilinear
+    term = contrast("anchor", "positive", settings.temperature, bilinear=mapped)
     return Method(
         name="conpono",
         pairs=neighbours(settings.window),
         views={"anchor": first, "positive": second},
         terms={"contrast": (1.0, term)},
-        networks=(lambda encoder: {"bilinear": bilinear(encoder.dim)})
-        if settings.bilinear
-        else None,
+        networks=(lambda encoder: {"bilinear": bilinear(encoder.dim)}) if mapped else None,
     )

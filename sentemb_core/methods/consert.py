@@ -22,7 +22,6 @@ from sentemb_core.methods.parts.pairs import identity
 from sentemb_core.methods.parts.tokenizer_tools import (
     require_embedding_layer,
     require_movable_positions,
-    require_transformer,
 )
 from sentemb_core.methods.parts.views import first
 from sentemb_core.methods.simcse import require_dropout
@@ -30,14 +29,18 @@ from sentemb_core.methods.simcse import require_dropout
 
 def consert(settings: ConSERT, encoder: Encoder) -> Method:
     """NT-Xent between both views (twice the mean of all rows)."""
-    require_transformer(encoder, "consert")
     if settings.first or settings.second:
         require_embedding_layer(encoder, "consert")
     if "shuffle" in (*settings.first, *settings.second):
         require_movable_positions(encoder, "consert's shuffle")
     if "adversarial" in settings.first and "adversarial" in settings.second:
-        require_two_adversaries(settings, encoder)
-    term = all_pairs("anchor", "positive", settings.temperature, encoder.similarity)
+        if not settings.dropout:
+            raise RecipeError(
+                "Two adversarial views differ by dropout only; found method.dropout=false. Set it "
+                "to true, or change one view"
+            )
+        require_dropout(encoder, "consert")
+    term = all_pairs("anchor", "positive", settings.temperature)
     return Method(
         name="consert",
         pairs=identity,
@@ -49,20 +52,6 @@ def consert(settings: ConSERT, encoder: Encoder) -> Method:
         terms={"contrast": (2 * settings.weight, term)},
         dropout=settings.dropout,
     )
-
-
-def require_two_adversaries(settings: ConSERT, encoder: Encoder) -> None:
-    """Check that two adversarial views differ.
-
-    Raises:
-        RecipeError: there is no dropout, so both would be equal.
-    """
-    if not settings.dropout:
-        raise RecipeError(
-            "Two adversarial views differ by dropout only; found method.dropout=false. Set it to "
-            "true, or change one view"
-        )
-    require_dropout(encoder, "consert")
 
 
 def augmented(names: tuple[Augmentation, ...], settings: ConSERT) -> ForwardPass | FullBatchForward:
@@ -91,9 +80,7 @@ StateEdit = Callable[
 def perturbed(*edits: StateEdit, shuffled: bool = False) -> ForwardPass:
     """Return a forward pass that edits the embedded tokens, one edit after the other.
 
-    Args:
-        edits: See `token_cutoff`, `feature_cutoff`, `entry_dropout`; without any, nothing changes.
-        shuffled: Whether position ids are permuted among the real tokens of each row.
+    If `shuffled`, position ids are permuted among the real tokens of each row.
     """
 
     def forward(learner: Learner, ids: Tensor, mask: Tensor | None, layers: bool) -> Reading:
@@ -117,7 +104,6 @@ def perturbed(*edits: StateEdit, shuffled: bool = False) -> ForwardPass:
 
 def token_cutoff(rate: float) -> StateEdit:
     """Set the states of int(rate x length) random tokens of each row to 0."""
-    _require_share(rate)
 
     def edit(states: Tensor, mask: Tensor) -> Tensor:
         key = torch.rand(mask.shape, device=mask.device).masked_fill(mask == 0, 2.0)
@@ -129,7 +115,6 @@ def token_cutoff(rate: float) -> StateEdit:
 
 def feature_cutoff(rate: float) -> StateEdit:
     """Set int(rate x dim) random features of each row to 0 in all its tokens."""
-    _require_share(rate)
 
     def edit(states: Tensor, mask: Tensor) -> Tensor:
         rows, _, dim = states.shape
@@ -142,7 +127,6 @@ def feature_cutoff(rate: float) -> StateEdit:
 
 def entry_dropout(rate: float) -> StateEdit:
     """Set int(rate x length x dim) random entries of each row to 0, without rescaling."""
-    _require_share(rate)
 
     def edit(states: Tensor, mask: Tensor) -> Tensor:
         key = torch.rand(states.shape, device=states.device)
@@ -151,11 +135,6 @@ def entry_dropout(rate: float) -> StateEdit:
         return states.masked_fill(cut.view(states.shape), 0.0)
 
     return edit
-
-
-def _require_share(rate: float) -> None:
-    if not 0 <= rate < 1:
-        raise RecipeError(f"A cutoff rate is at least 0 and below 1; found {rate}. ConSERT uses .2")
 
 
 def _share(rate: float, sizes: Int[Tensor, " rows"]) -> Int[Tensor, " rows"]:
@@ -193,17 +172,7 @@ def adversarial(epsilon: float) -> FullBatchForward:
 
     The noise of a token is epsilon g / |g|, where g is the gradient of the step's loss. Rows
     without influence on the loss stay unchanged. The encoder runs twice.
-
-    Args:
-        epsilon: Norm of the noise of a token.
-
-    Raises:
-        RecipeError: epsilon is not above 0.
     """
-    if epsilon <= 0:
-        raise RecipeError(
-            f"epsilon must be above 0; found {epsilon}. Use 1, or no adversarial view"
-        )
 
     def forward(
         learner: Learner, ids: Tensor, mask: Tensor | None, layers: bool, loss: LossOfRows

@@ -13,10 +13,21 @@ from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.encoder.packing import padded
 from sentemb_core.methods.parts.copies import FrozenCopy, twin
 from sentemb_core.methods.parts.heads import batch_norm_mlp, draw_weights
-from sentemb_core.methods.parts.masked_language import LanguageHead, load_head, require_head
-from sentemb_core.methods.parts.masking import with_masked_inputs
-from sentemb_core.methods.parts.method import CrossSampleTerm, HeadState, Learner, Method
-from sentemb_core.methods.parts.tokenizer_tools import masking, require_transformer
+from sentemb_core.methods.parts.masked_language import (
+    LanguageHead,
+    load_head,
+    masking,
+    require_head,
+    with_masked_inputs,
+)
+from sentemb_core.methods.parts.method import (
+    CrossSampleTerm,
+    HeadState,
+    Learner,
+    LossAndMetrics,
+    Method,
+    Vectors,
+)
 from sentemb_core.methods.parts.transformer_layers import (
     entrance,
     layers_of,
@@ -31,33 +42,22 @@ from sentemb_core.methods.simcse import simcse
 def diffcse(settings: DiffCSE, encoder: Encoder, pretrained: HeadState | None = None) -> Method:
     """SimCSE, plus lambda times the loss of a discriminator on the vector after the head.
 
-    Args:
-        settings: lambda, masking, and how the generator fills masks.
-        encoder: The encoder of a Condenser stage; its late language head is the generator.
-        pretrained: Head of that stage.
+    `encoder` and `pretrained` are of a Condenser stage: its late language head is the generator.
 
     Raises:
         RecipeError: there is no head, and `random_head` is not set.
     """
-    require_transformer(encoder, "diffcse")
     require_table(encoder)
     require_head(pretrained, random_head=settings.random_head)
     text = with_masked_inputs(first, masking(encoder, settings.mask_rate))
     base = simcse(SimCSE(temperature=settings.temperature), encoder, text)
+    how = settings.model_dump(include={"random_head", "sample"})
     return base.joined(
         name="diffcse",
         head=batch_norm_mlp,
         terms={"edits": (settings.weight, edit_detection(*base.views))},
         networks=lambda encoder: {
-            "discriminator": Discriminator(
-                encoder,
-                Generator(
-                    encoder,
-                    pretrained,
-                    random_head=settings.random_head,
-                    sample=settings.sample,
-                ),
-            )
+            "discriminator": Discriminator(encoder, Generator(encoder, pretrained, **how))
         },
     )
 
@@ -67,12 +67,7 @@ Edit = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
 class Discriminator(nn.Module):
-    """A second encoder that separates replaced from original tokens.
-
-    Args:
-        encoder: Provides the initial weights.
-        edit: Makes the edited sentences.
-    """
+    """A second encoder, at first equal, that separates replaced from original tokens."""
 
     def __init__(self, encoder: Encoder, edit: Edit) -> None:
         super().__init__()
@@ -105,11 +100,7 @@ class Discriminator(nn.Module):
     ) -> Float[Tensor, ""]:
         """Return the sum over real tokens; padding never counts (in DiffCSE's code it does).
 
-        Args:
-            vectors: Sentence vectors.
-            ids: Token ids of the sentences.
-            mask: 1 on real tokens.
-            inputs: Token ids with masks.
+        `inputs` are the token ids with masks.
         """
         edited = self.edit(ids, mask, inputs)
         real = mask.bool()
@@ -122,14 +113,9 @@ def edit_detection(*views: str) -> CrossSampleTerm:
 
     A head with batch norm needs the whole batch, and so does this term. Under a gradient cache the
     `Discriminator` still takes all rows at once.
-
-    Args:
-        views: Names of views with `inputs`: their sentences with masks.
     """
 
-    def term(
-        vectors: Mapping[str, Tensor], batch: Batch, learner: Learner
-    ) -> tuple[Tensor, dict[str, float]]:
+    def term(vectors: Vectors, batch: Batch, learner: Learner) -> LossAndMetrics:
         judge = cast(Any, learner.networks.get_submodule("discriminator"))
         total, tokens = torch.zeros((), device=vectors[views[0]].device), 0
         for name in views:
@@ -144,10 +130,6 @@ def edit_detection(*views: str) -> CrossSampleTerm:
         return total / tokens, {}
 
     return term
-
-
-PART = "language."
-"""Name of the language head in a `MaskFiller`."""
 
 
 class Generator(nn.Module):
@@ -178,7 +160,12 @@ class Generator(nn.Module):
         super().__init__()
         self.sample = sample
         self.language = LanguageHead(encoder)
-        load_head(self.language, head and _language_part(head), random_head=random_head)
+        part = head and {
+            name.removeprefix("language."): weight
+            for name, weight in head.items()
+            if name.startswith("language.")
+        }
+        load_head(self.language, part, random_head=random_head)
         self.language.requires_grad_(requires_grad=False)
         self.encoder = encoder if isinstance(encoder, FrozenCopy) else FrozenCopy(encoder)
 
@@ -190,10 +177,7 @@ class Generator(nn.Module):
     ) -> Int[Tensor, "rows time"]:
         """Return the edited sentences; the first token and padding never change.
 
-        Args:
-            ids: Token ids of the sentences.
-            mask: 1 on real tokens.
-            inputs: Token ids with masks.
+        `inputs` are the token ids with masks.
         """
         states = self.encoder.read(inputs, mask, layers=True).layers[-1]
         place = mask.bool() if self.sample == "argmax" else mask.bool() & (inputs != ids)
@@ -205,7 +189,3 @@ class Generator(nn.Module):
         if self.sample == "argmax":
             return logits.argmax(-1)
         return torch.multinomial(logits.softmax(-1), 1).squeeze(-1)
-
-
-def _language_part(head: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {name.removeprefix(PART): head[name] for name in head if name.startswith(PART)}

@@ -1,7 +1,6 @@
 """ESimCSE (Wu et al. 2022): repeated sub-words, and a queue of momentum vectors as negatives."""
 
 import logging
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Literal, cast
 
@@ -12,12 +11,11 @@ from torch import Tensor, nn
 
 from sentemb_core.config.methods import ESimCSE
 from sentemb_core.documents import Documents
-from sentemb_core.encoder.encoder import Encoder
+from sentemb_core.encoder.encoder import Encoder, Reading
 from sentemb_core.methods.parts.copies import MomentumCopy
-from sentemb_core.methods.parts.forward_passes import by_network
 from sentemb_core.methods.parts.heads import mlp
 from sentemb_core.methods.parts.info_nce import contrast
-from sentemb_core.methods.parts.method import Learner, Method
+from sentemb_core.methods.parts.method import Learner, Method, Vectors, read_by
 from sentemb_core.methods.parts.pairs import identity
 from sentemb_core.methods.parts.views import (
     Draw,
@@ -25,7 +23,6 @@ from sentemb_core.methods.parts.views import (
     ViewMaker,
     content_of,
     first,
-    frame_of,
     ranks,
     rows_of,
 )
@@ -39,28 +36,12 @@ def esimcse(
 ) -> Method:
     """SimCSE with a positive that may be longer than its anchor, and negatives of past steps.
 
-    Args:
-        settings: `queue` 0 disables the queue and its momentum encoder.
-        encoder: Must have dropout; few positions beyond the longest row give a warning.
-        text: View of the rows.
-        longest: Maximum tokens of its rows; None: `encoder.max_length`, as for a sentence.
+    Rows of `text` have at most `longest` tokens; None: `encoder.max_length`, as for a sentence.
     """
     require_dropout(encoder, "esimcse")
     warn_of_few_positions(settings, encoder, longest or encoder.max_length)
-    longer = repeated(
-        text,
-        settings.repetition,
-        special_tokens=encoder.framed,
-        longest=encoder.positions,
-        rule=settings.rule,
-    )
-    term = contrast(
-        "anchor",
-        "positive",
-        settings.temperature,
-        encoder.similarity,
-        queue=settings.queue > 0,
-    )
+    longer = repeated(text, settings.repetition, longest=encoder.positions, rule=settings.rule)
+    term = contrast("anchor", "positive", settings.temperature, queue=settings.queue > 0)
     method = Method(
         name="esimcse",
         pairs=identity,
@@ -72,7 +53,7 @@ def esimcse(
         return method
     return method.joined(
         views={"key": text},
-        forward_passes={"key": by_network("momentum")},
+        forward_passes={"key": by_momentum},
         networks=lambda encoder: {
             "momentum": MomentumCopy(encoder, settings.momentum, settings.momentum_init),
             "queue": Queue(settings.queue, encoder.dim),
@@ -99,7 +80,13 @@ def warn_of_few_positions(settings: ESimCSE, encoder: Encoder, longest: int) -> 
         )
 
 
-def remember(learner: Learner, vectors: Mapping[str, Tensor]) -> None:
+def by_momentum(learner: Learner, ids: Tensor, mask: Tensor | None, layers: bool) -> Reading:
+    """A forward pass through the momentum encoder, without gradient and dropout."""
+    with torch.no_grad():
+        return read_by(cast(Encoder, learner.networks["momentum"]), ids, mask, layers)
+
+
+def remember(learner: Learner, vectors: Vectors) -> None:
     """Push the step's keys to the queue, and update the momentum encoder."""
     cast(Queue, learner.networks["queue"]).push(vectors["key"])
     cast(MomentumCopy, learner.networks["momentum"]).follow(learner.encoder)
@@ -115,23 +102,18 @@ def repeated(
     text: ViewMaker,
     rate: float,
     *,
-    special_tokens: bool,
     longest: int | None = None,
     rule: Rule = "code",
 ) -> ViewMaker:
-    """Return a view of `text` with some content tokens repeated in place; it may exceed its limit.
+    """Return a view of `text` with some content tokens repeated in place.
 
-    Args:
-        text: View to repeat tokens of.
-        rate: rho. ESimCSE's code: .32 for BERT; 0 repeats nothing.
-        special_tokens: Whether rows start and end with a special token, which is never repeated.
-        longest: Maximum tokens of a row afterwards: the positions of the encoder.
-        rule: Upper bound of the uniform draw, see `most_repeated`.
+    Rows may exceed the limit of `text`, but not `longest` tokens: the positions of the encoder.
+    `rule` bounds the uniform draw, see `most_repeated`; rate 0 (rho) repeats nothing.
     """
 
     def view(corpus: Documents, draw: Draw, rng: np.random.Generator) -> View:
         seen = text(corpus, draw, rng)
-        content = content_of(seen.tokens, frame_of(seen, special_tokens=special_tokens))
+        content = content_of(seen)
         most = most_repeated(content.lengths, content.counts, rate, rule)
         count = np.minimum(rng.integers(0, most + 1), content.counts)
         if longest is not None:
@@ -164,12 +146,7 @@ def most_repeated(
 
 
 class Queue(nn.Module):
-    """The newest `size` vectors, in buffers, so that a checkpoint keeps them.
-
-    Args:
-        size: Maximum number of vectors; 0 keeps none.
-        dim: Width of a vector.
-    """
+    """The newest `size` vectors, in buffers, so that a checkpoint keeps them."""
 
     vectors: Tensor
     filled: Tensor

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Int
 from torch import Tensor
 
 from sentemb_core.config.methods import FineTune
@@ -12,16 +11,16 @@ from sentemb_core.encoder.encoder import Encoder, Reading
 from sentemb_core.methods.parts.info_nce import contrast
 from sentemb_core.methods.parts.method import Learner, Method, plainly
 from sentemb_core.methods.parts.pairs import labelled_documents
-from sentemb_core.methods.parts.views import Draw, View, ViewMaker, view_of
+from sentemb_core.methods.parts.views import Draw, View, ViewMaker, extents, view_of
 
 
-def fine_tune(settings: FineTune, encoder: Encoder) -> Method:
+def fine_tune(settings: FineTune, _: Encoder) -> Method:
     """The mean of a document's sentence vectors chooses among the counterparts of the batch.
 
     It is the loss of self-training with in-batch negatives. Equal counterparts and other
     counterparts of the document are not negatives.
     """
-    term = contrast("document", "counterpart", settings.temperature, encoder.similarity)
+    term = contrast("document", "counterpart", settings.temperature)
     return Method(
         name="fine_tune",
         pairs=labelled_documents,
@@ -32,12 +31,7 @@ def fine_tune(settings: FineTune, encoder: Encoder) -> Method:
     )
 
 
-def compared(
-    learner: Learner,
-    ids: Int[Tensor, "rows time"],
-    mask: Int[Tensor, "rows time"] | None,
-    layers: bool,
-) -> Reading:
+def compared(learner: Learner, ids: Tensor, mask: Tensor | None, layers: bool) -> Reading:
     """A forward pass whose mean is the document vector of validation.
 
     For cosine each sentence vector has unit length, which mutual leaves open (erratum E3).
@@ -60,11 +54,9 @@ def body(most: int) -> ViewMaker:
     """
 
     def view(corpus: Documents, draw: Draw, rng: np.random.Generator) -> View:
-        document = corpus.document_of[draw.first]
-        begins, ends = corpus.offsets[document], corpus.offsets[document + 1] - 1
         drawn = [
-            np.sort(begin + rng.permutation(end - begin)[:most])
-            for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)
+            np.sort(begin + rng.permutation(end - 1 - begin)[:most])
+            for begin, end in extents(corpus, corpus.document_of[draw.first])
         ]
         sizes = np.array([len(rows) for rows in drawn])
         owner = np.repeat(np.arange(len(drawn)), sizes)

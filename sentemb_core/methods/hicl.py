@@ -1,14 +1,12 @@
 """HiCL (hicl): a base method on whole texts, plus a contrast of their segments."""
 
 import logging
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Int64
-from torch import Tensor
 
 from sentemb_core.config.methods import SNCSE, ESimCSE, HiCL, SimCSE
 from sentemb_core.documents import Documents, Tokens
@@ -16,9 +14,14 @@ from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import RecipeError
 from sentemb_core.methods.esimcse import esimcse
 from sentemb_core.methods.parts.info_nce import contrast, loss_of_choice
-from sentemb_core.methods.parts.method import CrossSampleTerm, Learner, Method
+from sentemb_core.methods.parts.method import (
+    CrossSampleTerm,
+    Learner,
+    LossAndMetrics,
+    Method,
+    Vectors,
+)
 from sentemb_core.methods.parts.pairs import content_tokens, whole_documents
-from sentemb_core.methods.parts.tokenizer_tools import require_transformer
 from sentemb_core.methods.parts.views import (
     Batch,
     Draw,
@@ -26,17 +29,14 @@ from sentemb_core.methods.parts.views import (
     ViewMaker,
     enough,
     extents,
-    frame_of,
-    joined,
+    joined_texts,
     negatives,
     ranks,
-    sentences_of,
     text_hashes,
     view_of,
 )
 from sentemb_core.methods.simcse import simcse
 from sentemb_core.methods.sncse import opposite, prompt_tokens, soft_negated
-from sentemb_core.types import Similarity
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +46,6 @@ def hicl(settings: HiCL, encoder: Encoder) -> Method:
 
     With `beta` it is HiCLv2: every segment also chooses its own text, under the same dropout.
     """
-    require_transformer(encoder, "hicl")
     if (held := segment_tokens(settings, encoder)) < settings.segment:
         log.warning(
             "segments limited to %d tokens by the encoder (method.segment: %d); see "
@@ -59,14 +58,11 @@ def hicl(settings: HiCL, encoder: Encoder) -> Method:
         segmented("anchor"),
         segmented("positive"),
         settings.base.temperature,
-        encoder.similarity,
         rivals=segmented("anchor" if settings.negatives == "first" else "positive"),
         siblings=settings.siblings,
         averaged=settings.denominator == "average",
     )
-    entailment = contrast(
-        segmented("anchor"), "anchor", settings.base.temperature, encoder.similarity
-    )
+    entailment = contrast(segmented("anchor"), "anchor", settings.base.temperature)
     rest = 1 - settings.alpha - settings.beta
     return replace(
         base,
@@ -114,15 +110,14 @@ def several_segments(
 ) -> Bool[np.ndarray, " texts"]:
     """Whether each training text has more than one segment; if none has, HiCL equals its base."""
     texts = corpus.document_of[whole_documents(corpus).i]
-    content = content_tokens(corpus, special_tokens=encoder.framed)[texts]
-    held = np.minimum(content, settings.longest - 2 * encoder.framed)
+    held = np.minimum(content_tokens(corpus)[texts], settings.longest - 2 * encoder.framed)
     return held > slice_tokens(settings, encoder)
 
 
 def based(settings: HiCL, encoder: Encoder) -> Method:
     """Return the base method on slices of texts; a text is negated before it is sliced."""
     base = settings.base
-    text = whole(settings.longest, special_tokens=encoder.framed)
+    text = whole(settings.longest - 2 * encoder.framed)
     slices = sliced(text, settings, encoder)
     if isinstance(base, SimCSE):
         return simcse(base, encoder, slices)
@@ -135,13 +130,8 @@ def sliced(text: ViewMaker, settings: HiCL, encoder: Encoder) -> ViewMaker:
     """Return a view of `text` in segments; all views of a text weight them equally."""
     length = slice_tokens(settings, encoder)
     frame = segment_tokens(settings, encoder) - length
-    return segments(
-        text,
-        length,
-        special_tokens=encoder.framed,
-        weighted=settings.pooling != "plain",
-        beside=frame if settings.pooling == "weighted_with_frame" else 0,
-    )
+    beside = frame if settings.pooling == "weighted_with_frame" else 0
+    return segments(text, length, weighted=settings.pooling != "plain", beside=beside)
 
 
 def over_segments(base: Method) -> Method:
@@ -163,70 +153,46 @@ def segmented(view: str) -> str:
     return f"{view} segments"
 
 
-def whole(max_tokens: int, *, special_tokens: bool) -> ViewMaker:
+def whole(most: int) -> ViewMaker:
     """Return a view of the beginning of each drawn sentence's document (the sequences of hicl).
 
     The pair source is `whole_documents`: the first sentence represents its document.
-
-    Args:
-        max_tokens: Limit of the text, special tokens included (hicl: 512).
-        special_tokens: Whether sentences start and end with one; the text keeps one at each end.
+    `most` is in content tokens (hicl: 512 with special tokens).
     """
-    around = 2 * special_tokens
-    budget = max_tokens - around
 
     def view(corpus: Documents, draw: Draw, _: np.random.Generator) -> View:
+        lengths = corpus.uncut_lengths - 2 * corpus.special_tokens
         rows = [
-            begin + np.arange(enough(corpus.uncut_lengths[begin:end] - around, budget))
+            begin + np.arange(enough(lengths[begin:end], most))
             for begin, end in extents(corpus, corpus.document_of[draw.first])
         ]
-        tokens = [
-            joined(sentences, slice(budget), special_tokens=special_tokens)
-            for sentences in sentences_of(corpus, rows)
-        ]
+        tokens = joined_texts(corpus, rows, [slice(most)] * len(rows))
         seen = view_of(corpus, draw.first, draw.group, tokens)
         return replace(seen, text=text_hashes(tokens))  # not the first sentence's
 
     return view
 
 
-def segments(
-    text: ViewMaker,
-    length: int,
-    *,
-    special_tokens: bool,
-    weighted: bool = True,
-    beside: int = 0,
-) -> ViewMaker:
+def segments(text: ViewMaker, length: int, *, weighted: bool = True, beside: int = 0) -> ViewMaker:
     """Return a view of `text` in slices of `length` content tokens; the last may be shorter.
 
     Each slice has the frame of its text: special tokens, or a prompt. A text of n content tokens
     gives 1 + (n - 1) // length rows (hicl, section 3.1), an empty text one row. Perturb after
     slicing, `repeated(segments(...))`, so that both views have the same slices.
 
-    Args:
-        text: View to slice.
-        length: Content tokens of a slice: 30 and two special tokens make SimCSE's 32.
-        special_tokens: Whether rows start and end with one.
-        weighted: Whether a slice weighs its share of the content tokens; else all weigh the same.
-        beside: Further tokens of every slice that count as content: its frame, and a later prompt.
-
-    Raises:
-        RecipeError: the length is below 1.
+    If `weighted`, a slice weighs its share of the content tokens, of which every slice has `beside`
+    more: its frame, and a later prompt. Else all slices weigh the same.
     """
-    if length < 1:
-        raise RecipeError(f"A segment has at least one token; found {length}. Use 32")
 
     def view(corpus: Documents, draw: Draw, rng: np.random.Generator) -> View:
         seen = text(corpus, draw, rng)
-        frame = frame_of(seen, special_tokens=special_tokens)
         lengths = np.fromiter(map(len, seen.tokens), np.int64, len(seen))
-        sizes = np.maximum(lengths - sum(frame), 1)  # an empty text is one slice, too
+        sizes = np.maximum(lengths - sum(seen.frame), 1)  # an empty text is one slice, too
         counts = 1 + (sizes - 1) // length
         owner = np.repeat(np.arange(len(seen)), counts)
         within = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
         own = np.minimum(sizes[owner] - within * length, length) + beside
-        tokens = [part for row in seen.tokens for part in _slices(row, frame, length)]
+        tokens = [part for row in seen.tokens for part in _slices(row, seen.frame, length)]
         return View(
             tokens=tokens,
             document=seen.document[owner],
@@ -235,7 +201,7 @@ def segments(
             wording=text_hashes(tokens),
             owner=owner,
             weight=own / np.bincount(owner, own)[owner] if weighted else 1 / counts[owner],
-            frame=frame,
+            frame=seen.frame,
         )
 
     return view
@@ -259,7 +225,6 @@ def segment_contrast(
     anchors: str,
     candidates: str,
     temperature: float,
-    similarity: Similarity,
     *,
     rivals: str | None = None,
     siblings: Siblings = "ignored",
@@ -267,24 +232,14 @@ def segment_contrast(
 ) -> CrossSampleTerm:
     """Segment term: the k-th segment of a sequence chooses the k-th segment of the same sequence.
 
-    It is the mean over segments (hicl, Eq. 1 and 2; the view of the negatives is open: erratum
-    E34).
-
-    Args:
-        anchors: A view whose rows name their owners.
-        candidates: The same sequences, also sliced.
-        temperature: Divides the similarity.
-        similarity: Similarity of the encoder.
-        rivals: View of the negatives; None: that of the candidates.
-        siblings: Role of other segments of the same sequence (an ablation of the paper).
-        averaged: Whether another sequence of v segments counts once, 1 / v each, in place of v
-            times (the paper's 'averaging' denominator).
+    It is the mean over segments (hicl, Eq. 1 and 2). The view of the negatives, `rivals`, is open
+    in the paper (erratum E34); default: that of the candidates. `siblings` is the role of other
+    segments of the same sequence. If `averaged`, another sequence of v segments counts once, 1 / v
+    each, in place of v times (the paper's 'averaging' denominator).
     """
     opposed = rivals or candidates
 
-    def term(
-        vectors: Mapping[str, Tensor], batch: Batch, _: Learner
-    ) -> tuple[Tensor, dict[str, float]]:
+    def term(vectors: Vectors, batch: Batch, learner: Learner) -> LossAndMetrics:
         left, right = batch.views[anchors], batch.views[candidates]
         sequence, own = _same(left, right)
         positive = sequence if siblings == "positive" else own
@@ -306,7 +261,7 @@ def segment_contrast(
             positive,
             negative,
             temperature,
-            similarity,
+            learner.encoder.similarity,
             bias=np.where(positive, 0.0, -np.log(shares)) if averaged else None,
             reduction="anchors",  # siblings as positives are more positives, not more to say
         )

@@ -4,7 +4,7 @@ import logging
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Bool, Int, Int64
+from jaxtyping import Int, Int64
 from torch import nn
 
 from sentemb_core.config.methods import ICT, SHORTEST_CONTEXT
@@ -21,9 +21,9 @@ from sentemb_core.methods.parts.views import (
     View,
     ViewMaker,
     alone,
+    extents,
     first,
-    joined,
-    sentences_of,
+    joined_texts,
     text_hashes,
     view_of,
 )
@@ -36,24 +36,19 @@ def ict(settings: ICT, encoder: Encoder) -> Method:
 
     If the context may lack the sentence, documents of one sentence are left out.
     """
-    width, special = settings.projection, encoder.framed
+    width, special_tokens = settings.projection, 2 * encoder.framed
     method = Method(
         name="ict",
         pairs=cloze_queries if settings.removal else identity,
         views={"anchor": first},
-        terms={
-            "contrast": (
-                1.0,
-                contrast("anchor", "positive", settings.temperature, encoder.similarity),
-            )
-        },
+        terms={"contrast": (1.0, contrast("anchor", "positive", settings.temperature))},
         head=(lambda dim: projection(dim, width)) if width else None,
     )
     if settings.context_as == "text":
-        limit = context_tokens(settings.context_tokens, encoder)
-        rest = context(settings.removal, limit, special_tokens=special)
-        return replace(method, views={"anchor": alone, "positive": rest})
-    around = surroundings(settings.removal, settings.context_tokens, special_tokens=special)
+        most = context_tokens(settings.context_tokens, encoder) - special_tokens
+        views = {"anchor": alone, "positive": context(settings.removal, most)}
+        return replace(method, views=views)
+    around = surroundings(settings.removal, settings.context_tokens)
     return replace(
         method.joined(views={"sentences": around}, forward_passes={"sentences": compared}),
         aggregate={"positive": "sentences"},
@@ -83,47 +78,36 @@ def context_tokens(wanted: int, encoder: Encoder) -> int:
     return held
 
 
-def context(removal: float, max_tokens: int, *, special_tokens: bool) -> ViewMaker:
-    """Return a view of the sentences around the drawn one, nearest first up to `max_tokens`.
+def context(removal: float, most: int) -> ViewMaker:
+    """Return a view of the sentences around the drawn one as one text, nearest first.
 
     The drawn sentence is removed with probability `removal` (ORQA: .9), so that the encoder learns
     meaning and wording.
 
     Args:
         removal: Probability of a context without its sentence.
-        max_tokens: Limit of the text (ORQA's code: 288), special tokens included.
-        special_tokens: Whether sentences start and end with one; the text keeps one at each end.
+        most: Limit of the text in content tokens (ORQA's code: 288 with special tokens).
     """
-    frame = 2 * special_tokens
-    budget = max_tokens - frame
 
     def view(corpus: Documents, draw: Draw, rng: np.random.Generator) -> View:
-        removed = rng.random(len(draw.second)) < removal
-        lengths = corpus.uncut_lengths
-        around = _surroundings(corpus, draw.second, removed, budget, lengths, frame)
-        tokens = [
-            joined(sentences, slice(budget), special_tokens=special_tokens)
-            for sentences in sentences_of(corpus, around)
-        ]
+        around = _surroundings(corpus, draw, removal, most, corpus.uncut_lengths, rng)
+        tokens = joined_texts(corpus, around, [slice(most)] * len(around))
         seen = view_of(corpus, draw.second, draw.group, tokens)
         return replace(seen, wording=text_hashes(tokens))
 
     return view
 
 
-def surroundings(removal: float, max_tokens: int, *, special_tokens: bool) -> ViewMaker:
+def surroundings(removal: float, most: int) -> ViewMaker:
     """Return a view of the same sentences as separate rows: parts of one sequence, equal weights.
 
     Args:
         removal: As in `context`.
-        max_tokens: Limit of all rows together, each truncated as the encoder reads it.
-        special_tokens: Whether sentences start and end with one, which does not count.
+        most: Limit of all rows together, in content tokens of rows that the encoder truncates.
     """
 
     def view(corpus: Documents, draw: Draw, rng: np.random.Generator) -> View:
-        removed = rng.random(len(draw.second)) < removal
-        lengths, frame = corpus.lengths, 2 * special_tokens
-        around = _surroundings(corpus, draw.second, removed, max_tokens, lengths, frame)
+        around = _surroundings(corpus, draw, removal, most, corpus.lengths, rng)
         sizes = np.array([len(sentences) for sentences in around])
         owner = np.repeat(np.arange(len(around)), sizes)
         sentences = np.concatenate(around)
@@ -136,33 +120,28 @@ def surroundings(removal: float, max_tokens: int, *, special_tokens: bool) -> Vi
 
 def _surroundings(
     corpus: Documents,
-    centres: Int64[np.ndarray, " rows"],
-    removed: Bool[np.ndarray, " rows"],
-    budget: int,
+    draw: Draw,
+    removal: float,
+    most: int,
     lengths: Int[np.ndarray, " sentences"],
-    frame: int,
+    rng: np.random.Generator,
 ) -> list[Int64[np.ndarray, " _"]]:
     """Return the sentences of the context of every row, in document order."""
-    document = corpus.document_of[centres]
-    begin, end = corpus.offsets[document].tolist(), corpus.offsets[document + 1].tolist()
+    removed = rng.random(len(draw.second)) < removal
+    places = extents(corpus, corpus.document_of[draw.second])
     found: list[np.ndarray] = []
-    for row, centre in enumerate(centres.tolist()):
-        others = np.arange(begin[row], end[row])
-        if removed[row]:
+    for centre, gone, (begin, end) in zip(draw.second.tolist(), removed, places, strict=True):
+        others = np.arange(begin, end)
+        if gone:
             others = others[others != centre]
         nearest = others[np.argsort(np.abs(others - centre), kind="stable")]
-        used = np.cumsum(lengths[nearest] - frame)
-        found.append(np.sort(nearest[: max(1, int((used <= budget).sum()))]))
+        used = np.cumsum(lengths[nearest] - 2 * corpus.special_tokens)
+        found.append(np.sort(nearest[: max(1, int((used <= most).sum()))]))
     return found
 
 
 def projection(dim: int, width: int = 128) -> nn.Module:
-    """Return a head [batch, dim] to [batch, width] (ORQA's code: dense, layer norm, dropout .1).
-
-    Args:
-        dim: Width of the encoder's vectors.
-        width: ORQA's 128.
-    """
+    """Return a head [batch, dim] to [batch, width] (ORQA's code: dense, layer norm, dropout .1)."""
     head = nn.Sequential(nn.Linear(dim, width), nn.LayerNorm(width), nn.Dropout(0.1))
     draw_weights(head)
     return head

@@ -1,8 +1,9 @@
 """InfoCSE with an auxiliary network (infocse): the sentence vector helps to fill masks."""
 
 from collections.abc import Mapping
+from typing import cast
 
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from sentemb_core.config.methods import InfoCSEAux, SimCSE
@@ -11,13 +12,12 @@ from sentemb_core.methods.parts.copies import FrozenCopy, twin
 from sentemb_core.methods.parts.heads import batch_norm_mlp, mlp
 from sentemb_core.methods.parts.masked_language import (
     MaskFiller,
-    aggregated,
     load_head,
+    masking,
     require_head,
+    with_masked_inputs,
 )
-from sentemb_core.methods.parts.masking import with_masked_inputs
-from sentemb_core.methods.parts.method import HeadState, Method, SampleTerm
-from sentemb_core.methods.parts.tokenizer_tools import masking, require_transformer
+from sentemb_core.methods.parts.method import HeadState, Learner, Method, Rows, SampleTerm
 from sentemb_core.methods.parts.transformer_layers import require_table, skip_layer, token_table
 from sentemb_core.methods.parts.views import first
 from sentemb_core.methods.simcse import simcse
@@ -28,15 +28,11 @@ def infocse_aux(
 ) -> Method:
     """SimCSE, plus lambda times the mean masked-language loss of both views.
 
-    Args:
-        settings: lambda, masking, and whether the masked layers are frozen.
-        encoder: The encoder of a Condenser stage.
-        pretrained: Head of that stage.
+    `encoder` and `pretrained` are of a Condenser stage.
 
     Raises:
         RecipeError: there is no head and `random_head` is not set, or too few layers.
     """
-    require_transformer(encoder, "infocse_aux")
     require_table(encoder)
     require_head(pretrained, random_head=settings.random_head)
     depth = skip_layer(encoder, settings.skip_from)
@@ -47,7 +43,7 @@ def infocse_aux(
         name="infocse_aux",
         head=batch_norm_mlp if settings.head == "batch_norm" else mlp,
         sample_terms={
-            f"aggregated {view}": (half, SampleTerm(view, aggregated())) for view in base.views
+            f"aggregated {view}": (half, SampleTerm(view, aggregated)) for view in base.views
         },
         networks=lambda encoder: {
             "auxiliary": AuxiliaryNetwork(
@@ -70,11 +66,9 @@ class AuxiliaryNetwork(nn.Module):
 
     Args:
         encoder: Provides the lower layers. A frozen encoder (as in `rtd_mlm`) shares them.
-        head: State dict of the `MaskFiller` of a Condenser stage.
         random_head: Whether to start without a head (infocse, Table 4).
         detach: Whether the lower layers are frozen; else they learn (infocse, Table 6).
         skip_from: Number of lower layers; None: half of them (6 of 12).
-        layers: Number of layers of the head.
 
     Raises:
         RecipeError: the head is missing or does not fit, or there are too few layers.
@@ -96,20 +90,13 @@ class AuxiliaryNetwork(nn.Module):
         load_head(self.filler, head, random_head=random_head)
         self.lower = FrozenCopy(encoder, layers=depth) if detach else twin(encoder, layers=depth)
 
-    def loss(
-        self,
-        vectors: Float[Tensor, "rows dim"],
-        inputs: Int[Tensor, "rows time"],
-        mask: Int[Tensor, "rows time"],
-        targets: Int[Tensor, "rows time"],
-    ) -> Float[Tensor, ""]:
-        """Return the sum over targets.
+    def loss(self, rows: Rows) -> Float[Tensor, ""]:
+        """Return the sum over targets, given the sentence vectors before the contrastive head."""
+        early = self.lower.read(rows.inputs, rows.mask, layers=True).layers[-1]
+        table = token_table(self.lower)
+        return self.filler.loss(rows.reading.pooled, early, rows.mask, rows.targets, table)
 
-        Args:
-            vectors: Sentence vectors before the head of the contrastive loss.
-            inputs: Token ids with masks.
-            mask: 1 on real tokens.
-            targets: The masked tokens.
-        """
-        early = self.lower.read(inputs, mask, layers=True).layers[-1]
-        return self.filler.loss(vectors, early, mask, targets, token_table(self.lower))
+
+def aggregated(learner: Learner, rows: Rows) -> Tensor:
+    """The loss of the network `auxiliary`, which fills masks from the sentence vectors."""
+    return cast(AuxiliaryNetwork, learner.networks["auxiliary"]).loss(rows)

@@ -20,5 +20,5 @@ def infocse_idc(settings: InfoCSEIDCPairs, encoder: Encoder) -> Method:
     paired = replace(neighbours, name="infocse_idc", pairs=cluster_pairs)
     if settings.batches == "pair":
         return paired
-    term = contrast("sentence", "sentence", settings.temperature, encoder.similarity)
+    term = contrast("sentence", "sentence", settings.temperature)
     return replace(paired, views={"sentence": first}, terms={"contrast": (1.0, term)})

@@ -23,11 +23,11 @@ from sentemb_core.methods.parts.method import ForwardPass, Learner, Method, plai
 from sentemb_core.methods.parts.pairs import identity
 from sentemb_core.methods.parts.tokenizer_tools import (
     mask_id,
-    require_transformer,
+    require_frame,
     spelt,
     vocabulary,
 )
-from sentemb_core.methods.parts.views import Draw, View, ViewMaker, first, frame_of
+from sentemb_core.methods.parts.views import Draw, View, ViewMaker, first
 from sentemb_core.methods.simcse import require_dropout
 
 log = logging.getLogger(__name__)
@@ -36,7 +36,6 @@ log = logging.getLogger(__name__)
 def mirror_bert(settings: MirrorBERT, encoder: Encoder) -> Method:
     """NT-Xent over both views, with dropout or with dropped heads."""
     if settings.drophead:
-        require_transformer(encoder, "mirror_bert")
         projections_of(encoder)  # a plan refuses what no forward could silence
     else:
         require_dropout(encoder, "mirror_bert")
@@ -47,14 +46,9 @@ def mirror_bert(settings: MirrorBERT, encoder: Encoder) -> Method:
             "method.pooling out",
             encoder.pooling,
         )
-    hidden = span_masked(
-        first,
-        spelt(vocabulary(encoder)),
-        mask_id(encoder),
-        special_tokens=encoder.framed,
-        span=settings.span,
-    )
-    term = all_pairs("anchor", "positive", settings.temperature, encoder.similarity)
+    require_frame(encoder)
+    hidden = span_masked(first, spelt(vocabulary(encoder)), mask_id(encoder), settings.span)
+    term = all_pairs("anchor", "positive", settings.temperature)
     forward = read_by(settings)
     return Method(
         name="mirror_bert",
@@ -76,32 +70,15 @@ SHORTEST = 30
 """Minimum characters of a text; the official code masks nothing in shorter texts."""
 
 
-def span_masked(
-    text: ViewMaker,
-    pieces: Sequence[str],
-    mask_id: int,
-    *,
-    special_tokens: bool,
-    span: int = 5,
-) -> ViewMaker:
+def span_masked(text: ViewMaker, pieces: Sequence[str], mask_id: int, span: int = 5) -> ViewMaker:
     """Return a view with one mask in place of the tokens that a random span of characters touches.
 
     Deviation: the paper's span cuts words and leaves their stumps; here a touched token is replaced
     as a whole. The official code hides the first occurrence of the span's characters; here it is
     the drawn occurrence.
 
-    Args:
-        text: View to mask.
-        pieces: Every token id as it appears in a text (see `spelt`).
-        mask_id: Id of [MASK].
-        special_tokens: Whether rows start and end with one, which is never hidden.
-        span: Characters; 0 hides nothing.
-
-    Raises:
-        RecipeError: the span is below 0.
+    `pieces` has every token id as it appears in a text (see `spelt`). A span of 0 hides nothing.
     """
-    if span < 0:
-        raise RecipeError(f"A span has at least 0 characters; found {span}. Mirror-BERT uses 5")
     lengths = np.fromiter(map(len, pieces), np.int64, len(pieces))
     spaces = np.fromiter((piece.startswith(" ") for piece in pieces), np.int64, len(pieces))
 
@@ -111,10 +88,10 @@ def span_masked(
 
     def view(corpus: Documents, draw: Draw, rng: np.random.Generator) -> View:
         seen = text(corpus, draw, rng)
-        frame = frame_of(seen, special_tokens=special_tokens)
+        left, right = seen.frame
         chances = rng.random(len(seen)).tolist()
         tokens = [
-            _hidden(row, frame[0], ends(row[frame[0] : len(row) - frame[1]]), mask_id, span, chance)
+            _hidden(row, left, ends(row[left : len(row) - right]), mask_id, span, chance)
             for row, chance in zip(seen.tokens, chances, strict=True)
         ]
         return replace(seen, tokens=tokens)
@@ -147,18 +124,8 @@ def drophead(rate: float) -> ForwardPass:
     """Return a forward pass that drops every head of every layer with probability `rate`, per row.
 
     As in the official code, the other heads of a row are scaled by heads / remaining. A row without
-    remaining heads is 0 (there: NaN). It does not depend on train mode.
-
-    Args:
-        rate: .2 in Mirror-BERT, with dropout 0.
-
-    Raises:
-        RecipeError: no head would remain.
+    remaining heads is 0 (there: NaN). It does not depend on train mode. The paper's rate is .2.
     """
-    if not 0 <= rate < 1:
-        raise RecipeError(
-            f"The drophead rate is at least 0 and below 1; found {rate}. Mirror-BERT uses .2"
-        )
 
     def forward(learner: Learner, ids: Tensor, mask: Tensor | None, layers: bool) -> Reading:
         with _silenced(learner.encoder, rate):
@@ -214,9 +181,6 @@ def mean_with_pads(read: ForwardPass = plainly) -> ForwardPass:
 
     Attention ignores padding, but the states of padding count. So a vector does not depend on the
     other rows of its batch, only on its own length.
-
-    Args:
-        read: Forward pass of the padded rows.
     """
 
     def forward(learner: Learner, ids: Tensor, mask: Tensor | None, layers: bool) -> Reading:

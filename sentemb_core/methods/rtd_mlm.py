@@ -7,31 +7,30 @@ from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.methods.diffcse import diffcse
 from sentemb_core.methods.infocse_aux import infocse_aux
 from sentemb_core.methods.parts.copies import FrozenCopy
-from sentemb_core.methods.parts.method import HeadState, Method, Networks
-from sentemb_core.methods.parts.tokenizer_tools import require_transformer
+from sentemb_core.methods.parts.method import HeadState, Method, Networks, together
 
 
 def rtd_mlm(settings: RTDMLM, encoder: Encoder, pretrained: HeadState | None = None) -> Method:
     """InfoCSE-aux with DiffCSE's term; both use the same masks.
 
     The encoder of the generator is the start encoder, and so are InfoCSE-aux's detached lower
-    layers: both share one copy.
+    layers: both share one frozen copy, which the generator owns.
     """
-    require_transformer(encoder, "rtd_mlm")
     shared = settings.model_dump(include={"temperature", "mask_rate", "random_head"})
     stage = settings.model_dump(include={"detach", "skip_from", "head_layers"})
     filling = InfoCSEAux(weight=settings.mlm, **shared, **stage)
     editing = DiffCSE(weight=settings.rtd, sample=settings.sample, **shared)
-    judging = diffcse(editing, encoder, pretrained)
-    both = infocse_aux(filling, encoder, pretrained).joined(
+    filled = infocse_aux(filling, encoder, pretrained)
+    judged = diffcse(editing, encoder, pretrained)
+    networks = together(filled.networks, judged.networks)
+    assert networks is not None
+    return replace(
+        filled,
         name="rtd_mlm",
-        terms={"edits": judging.terms["edits"]},
-        networks=judging.networks,
+        terms={**filled.terms, "edits": judged.terms["edits"]},
+        networks=on_one_copy(networks),
     )
-    assert both.networks is not None
-    return replace(both, networks=on_one_copy(both.networks))
 
 
 def on_one_copy(networks: Networks) -> Networks:
-    """Return the same networks over one frozen copy, which the generator owns."""
     return lambda encoder: networks(FrozenCopy(encoder))

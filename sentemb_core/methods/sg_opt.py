@@ -1,20 +1,26 @@
 """SG-OPT (Kim et al. 2021): the sentence vector agrees with the layers of a frozen copy."""
 
 import logging
-from collections.abc import Mapping
+from typing import cast
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from sentemb_core.config.methods import SGOPT
-from sentemb_core.encoder.encoder import Encoder
+from sentemb_core.encoder.encoder import Encoder, Reading
+from sentemb_core.encoder.pooling import mean_pool
 from sentemb_core.errors import RecipeError
 from sentemb_core.methods.parts.copies import FrozenCopy
-from sentemb_core.methods.parts.forward_passes import all_layers
 from sentemb_core.methods.parts.heads import draw_weights
 from sentemb_core.methods.parts.info_nce import loss_of_choice
-from sentemb_core.methods.parts.method import CrossSampleTerm, Learner, Method
+from sentemb_core.methods.parts.method import (
+    CrossSampleTerm,
+    Learner,
+    LossAndMetrics,
+    Method,
+    Vectors,
+)
 from sentemb_core.methods.parts.pairs import identity
 from sentemb_core.methods.parts.tokenizer_tools import require_embedding_layer
 from sentemb_core.methods.parts.views import Batch, first, negatives, positives
@@ -49,10 +55,10 @@ def sg_opt(settings: SGOPT, encoder: Encoder) -> Method:
         name="sg_opt",
         pairs=identity,
         views={"anchor": first, "layers": first},
-        forward_passes={"layers": all_layers("start")},
+        forward_passes={"layers": all_layers},
         terms={
             "contrast": (1.0, layer_contrast("anchor", "layers", settings.temperature)),
-            "distance": (settings.l2, distance_to_start()),
+            "distance": (settings.l2, distance_to_start),
         },
         head=lambda dim: gelu_mlp(dim, settings.width),
         networks=lambda encoder: {"start": FrozenCopy(encoder, shared=EMBEDDINGS)},
@@ -64,17 +70,10 @@ def layer_contrast(anchors: str, layers: str, temperature: float) -> CrossSample
     """Layer term: each anchor chooses each of its own layers against all layers of the others.
 
     The other layers of its own sentence are neither positives nor negatives. The loss is the mean
-    over anchors and layers.
-
-    Args:
-        anchors: A view with vectors [rows, dim].
-        layers: A view with vectors [rows, layers, dim].
-        temperature: Divides the cosine; .01 in the paper.
+    over anchors [rows, dim] and layers [rows, layers, dim].
     """
 
-    def term(
-        vectors: Mapping[str, Tensor], batch: Batch, _: Learner
-    ) -> tuple[Tensor, dict[str, float]]:
+    def term(vectors: Vectors, batch: Batch, _: Learner) -> LossAndMetrics:
         left, right = batch.views[anchors], batch.views[layers]
         positive = positives(left, right)
         negative = negatives(left, right, positive)
@@ -91,25 +90,30 @@ def layer_contrast(anchors: str, layers: str, temperature: float) -> CrossSample
     return term
 
 
-def distance_to_start() -> CrossSampleTerm:
+def distance_to_start(_: Vectors, batch: Batch, learner: Learner) -> LossAndMetrics:
     """Regularisation term: |theta - theta_0|^2 over the trainable parameters of the encoder.
 
-    theta_0 is `learner.networks["start"]`, a copy of the encoder before training. Frozen parameters
-    add nothing.
+    theta_0 is `learner.networks["start"]`, a copy of the encoder before training.
     """
+    now, start = learner.encoder.parameters(), learner.networks["start"].parameters()
+    squares = [
+        (weight - before.detach()).square().sum()
+        for weight, before in zip(now, start, strict=True)
+        if weight.requires_grad
+    ]
+    return torch.stack(squares).sum(), {}
 
-    def term(
-        vectors: Mapping[str, Tensor], batch: Batch, learner: Learner
-    ) -> tuple[Tensor, dict[str, float]]:
-        now, start = learner.encoder.parameters(), learner.networks["start"].parameters()
-        squares = [
-            (weight - before.detach()).square().sum()
-            for weight, before in zip(now, start, strict=True)
-            if weight.requires_grad
-        ]
-        return torch.stack(squares).sum(), {}
 
-    return term
+def all_layers(learner: Learner, ids: Tensor, mask: Tensor | None, layers: bool) -> Reading:
+    """A forward pass to the mean states of every layer of `start`: [rows, layers, dim].
+
+    The embedding layer is the first.
+    """
+    with torch.no_grad():
+        start = cast(Encoder, learner.networks["start"])
+        read = start.read(ids, mask, layers=True)
+        pooled = torch.stack([mean_pool(states, mask) for states in read.layers], dim=1)
+    return Reading(pooled, read.layers if layers else ())
 
 
 def gelu_mlp(dim: int, width: int = 4096) -> nn.Module:

@@ -7,34 +7,27 @@ from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import RecipeError
 from sentemb_core.methods.parts.heads import mlp
 from sentemb_core.methods.parts.info_nce import contrast
-from sentemb_core.methods.parts.masked_language import LanguageHead, masked_language
-from sentemb_core.methods.parts.masking import masked
+from sentemb_core.methods.parts.masked_language import (
+    LanguageHead,
+    masked,
+    masked_language,
+    masking,
+)
 from sentemb_core.methods.parts.method import Method, SampleTerm
 from sentemb_core.methods.parts.pairs import identity
-from sentemb_core.methods.parts.tokenizer_tools import WITHOUT_MLM, masking
+from sentemb_core.methods.parts.tokenizer_tools import WITHOUT_MLM
 from sentemb_core.methods.parts.transformer_layers import require_table
 from sentemb_core.methods.parts.views import ViewMaker, first
 
 
 def simcse(settings: SimCSE, encoder: Encoder, text: ViewMaker = first) -> Method:
-    """Positive: the second pass over the same sentence. Negatives: second passes of the others.
-
-    Args:
-        settings: With `mlm`, a third pass reads the sentence with masks.
-        encoder: Must have dropout.
-        text: View of the rows.
-    """
+    """Positive: the second pass over the same sentence. Negatives: second passes of the others."""
     require_dropout(encoder, "simcse")
     method = Method(
         name="simcse",
         pairs=identity,
         views={"anchor": text, "positive": text},
-        terms={
-            "contrast": (
-                1.0,
-                contrast("anchor", "positive", settings.temperature, encoder.similarity),
-            )
-        },
+        terms={"contrast": (1.0, contrast("anchor", "positive", settings.temperature))},
         head=mlp,
     )
     return with_mlm(method, settings, encoder, text) if settings.mlm else method

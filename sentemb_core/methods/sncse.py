@@ -1,6 +1,6 @@
 """SNCSE (Wang et al. 2022): a prompted sentence, itself, and its negation as a soft negative."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -10,60 +10,53 @@ from jaxtyping import Float
 from torch import Tensor
 
 from sentemb_core.config.methods import SNCSE
-from sentemb_core.documents import Documents
+from sentemb_core.documents import Documents, Tokens
 from sentemb_core.encoder.encoder import Encoder, Reading
 from sentemb_core.errors import RecipeError
 from sentemb_core.methods.parts.heads import mlp
 from sentemb_core.methods.parts.info_nce import contrast
-from sentemb_core.methods.parts.method import CrossSampleTerm, ForwardPass, Learner, Method
-from sentemb_core.methods.parts.negation import Negate, negations
+from sentemb_core.methods.parts.method import (
+    CrossSampleTerm,
+    ForwardPass,
+    Learner,
+    LossAndMetrics,
+    Method,
+    Vectors,
+)
+from sentemb_core.methods.parts.negation import negated
 from sentemb_core.methods.parts.pairs import identity
 from sentemb_core.methods.parts.tokenizer_tools import ids_of, mask_id, texts_of, tokens_of
-from sentemb_core.methods.parts.views import (
-    Batch,
-    Draw,
-    View,
-    ViewMaker,
-    first,
-    frame_of,
-    text_hashes,
-)
+from sentemb_core.methods.parts.views import Batch, Draw, View, ViewMaker, first, text_hashes
 from sentemb_core.methods.simcse import require_dropout
+
+Negate = Callable[[str], str]
+"""sentence -> its opposite"""
 
 ADDED = 3
 """Tokens that a negation adds to its sentence: `did not`, and one more piece of the verb."""
 
 
-def sncse(settings: SNCSE, encoder: Encoder, negate: Negate | None = None) -> Method:
+def sncse(settings: SNCSE, encoder: Encoder, negate: Negate = negated) -> Method:
     """SimCSE on the state at [MASK], plus a bidirectional margin between positive and negation.
 
     Sentences are truncated before they are negated, so that no negation is cut off.
 
-    Args:
-        settings: Prompts, margins and their weight.
-        encoder: Needs a mask token, and room for prompt and text in its max_length.
-        negate: Sentence to its opposite, for example by spaCy's parse; default: our own rules.
+    `negate` maps a sentence to its opposite, for example by spaCy's parse; default: our own rules.
 
     Raises:
         RecipeError: the prompt leaves no room for the text.
     """
     require_dropout(encoder, "sncse")
-    text = shortened(first, text_tokens(settings, encoder), special_tokens=encoder.framed)
+    text = shortened(first, text_tokens(settings, encoder))
     return soft_negated(settings, encoder, text, opposite(text, encoder, negate))
 
 
 def soft_negated(settings: SNCSE, encoder: Encoder, text: ViewMaker, negation: ViewMaker) -> Method:
     """Return SNCSE on passes over `text`, with `negation` as its opposite; neither has a prompt."""
-    behind = behind_text(settings, encoder)
 
     def within(before: str, text: ViewMaker) -> ViewMaker:
-        return prompted(
-            text,
-            ids_of(encoder, before),
-            behind,
-            encoder.max_length,
-            special_tokens=encoder.framed,
-        )
+        prompt = ids_of(encoder, before), behind_text(settings, encoder)
+        return prompted(text, *prompt, encoder.max_length)
 
     at_mask = at_token(mask_id(encoder))
     margin = soft_negative("anchor", "positive", "negation", low=settings.alpha, high=settings.beta)
@@ -77,19 +70,25 @@ def soft_negated(settings: SNCSE, encoder: Encoder, text: ViewMaker, negation: V
         },
         forward_passes={"anchor": at_mask, "positive": at_mask, "negation": at_mask},
         terms={
-            "contrast": (
-                1.0,
-                contrast("anchor", "positive", settings.temperature, encoder.similarity),
-            ),
+            "contrast": (1.0, contrast("anchor", "positive", settings.temperature)),
             "margin": (settings.weight, margin),
         },
         head=mlp,
     )
 
 
-def opposite(text: ViewMaker, encoder: Encoder, negate: Negate | None = None) -> ViewMaker:
-    """Return a view of `text` with negated words."""
-    return negations(text, texts_of(encoder), tokens_of(encoder), negate)
+def opposite(text: ViewMaker, encoder: Encoder, negate: Negate = negated) -> ViewMaker:
+    """Return a view of `text` with the opposite meaning, computed on its words.
+
+    It has no prompt yet, and is not sliced, so that no word is cut.
+    """
+    decode, encode = texts_of(encoder), tokens_of(encoder)
+
+    def view(corpus: Documents, draw: Draw, rng: np.random.Generator) -> View:
+        seen = text(corpus, draw, rng)
+        return replace(seen, tokens=encode(list(map(negate, decode(seen.tokens)))))
+
+    return view
 
 
 def text_tokens(settings: SNCSE, encoder: Encoder) -> int:
@@ -121,7 +120,7 @@ def prompt_tokens(settings: SNCSE, encoder: Encoder) -> int:
     return before + len(behind_text(settings, encoder))
 
 
-def shortened(text: ViewMaker, most: int, *, special_tokens: bool) -> ViewMaker:
+def shortened(text: ViewMaker, most: int) -> ViewMaker:
     """Return a view of `text` cut after `most` content tokens, inside its frame.
 
     Texts that differ only after the cut are equal.
@@ -129,7 +128,7 @@ def shortened(text: ViewMaker, most: int, *, special_tokens: bool) -> ViewMaker:
 
     def view(corpus: Documents, draw: Draw, rng: np.random.Generator) -> View:
         seen = text(corpus, draw, rng)
-        left, right = frame_of(seen, special_tokens=special_tokens)
+        left, right = seen.frame
         ends = [len(row) - right for row in seen.tokens]
         tokens = [
             np.concatenate([row[: min(left + most, end)], row[end:]])
@@ -140,50 +139,23 @@ def shortened(text: ViewMaker, most: int, *, special_tokens: bool) -> ViewMaker:
     return view
 
 
-def prompted(
-    text: ViewMaker,
-    prefix: Sequence[int],
-    suffix: Sequence[int],
-    max_length: int,
-    *,
-    special_tokens: bool,
-) -> ViewMaker:
+def prompted(text: ViewMaker, prefix: list[int], suffix: list[int], max_length: int) -> ViewMaker:
     """Return a view of `prefix`, the content of `text`, and `suffix`, inside its special tokens.
 
-    Args:
-        text: View to prompt; truncated if the whole would be too long.
-        prefix: Token ids before it, without special tokens.
-        suffix: Token ids after it, with the mask (SNCSE: `" means [MASK] .`).
-        max_length: Tokens of the whole row (SNCSE: 32).
-        special_tokens: Whether rows start and end with one.
-
-    Raises:
-        RecipeError: the prompt leaves no room for a text.
+    A text is truncated so that the whole row has at most `max_length` tokens (SNCSE: 32). The
+    suffix has the mask (SNCSE: `" means [MASK] .`).
     """
     before, after = np.asarray(prefix, np.int64), np.asarray(suffix, np.int64)
-    room = max_length - len(before) - len(after) - 2 * special_tokens
-    if room < 1:
-        raise RecipeError(
-            f"A prompt must leave room for the text; found {len(before) + len(after)} prompt "
-            f"tokens and {2 * special_tokens} special tokens in rows of {max_length}. "
-            "Raise max_length, or shorten the prompt"
-        )
 
     def view(corpus: Documents, draw: Draw, rng: np.random.Generator) -> View:
         seen = text(corpus, draw, rng)
-        left, right = frame_of(seen, special_tokens=special_tokens)
-        tokens = [
-            np.concatenate(
-                [
-                    row[:left],
-                    before,
-                    row[left : len(row) - right][:room],
-                    after,
-                    row[len(row) - right :],
-                ]
-            )
-            for row in seen.tokens
-        ]
+        left, right = seen.frame
+        most = max_length - right - len(after) - len(before)
+        tokens: list[Tokens] = []
+        for row in seen.tokens:
+            end = len(row) - right
+            parts = [row[:left], before, row[left : min(end, most)], after, row[end:]]
+            tokens.append(np.concatenate(parts))
         return replace(seen, tokens=tokens, frame=(left + len(before), len(after) + right))
 
     return view
@@ -221,13 +193,7 @@ def bidirectional_margin(
     """The soft negative is less similar than the positive, by at least `low` and at most `high`.
 
     mean[ReLU(d + low) + ReLU(-d - high)] with d = soft negative - positive (SNCSE, Wang et al.
-    2022; .1 and .3 there).
-
-    Args:
-        positive: Cosine of each anchor and its positive.
-        soft_negative: Cosine of each anchor and its negated sentence.
-        low: Smallest gap without a loss.
-        high: Largest gap without a loss.
+    2022; .1 and .3 there), for the cosines of each anchor to both.
     """
     difference = soft_negative - positive
     return ((difference + low).relu() + (-difference - high).relu()).mean()
@@ -238,9 +204,7 @@ def soft_negative(
 ) -> CrossSampleTerm:
     """Margin term of SNCSE, row by row, between `low` and `high` below the positive."""
 
-    def term(
-        vectors: Mapping[str, Tensor], batch: Batch, _: Learner
-    ) -> tuple[Tensor, dict[str, float]]:
+    def term(vectors: Vectors, _: Batch, __: Learner) -> LossAndMetrics:
         anchor = vectors[anchors]
         near = F.cosine_similarity(anchor, vectors[partners])
         far = F.cosine_similarity(anchor, vectors[soft_negatives])

@@ -36,8 +36,8 @@ def batch(**views: View) -> Batch:
     return Batch(views, pairs=len(next(iter(views.values()))))
 
 
-def learner(**networks: nn.Module) -> Learner:
-    return Learner(tiny.static(), networks=nn.ModuleDict(networks))
+def learner(similarity: str = "cosine", **networks: nn.Module) -> Learner:
+    return Learner(tiny.static(similarity=similarity), networks=nn.ModuleDict(networks))
 
 
 def tangled(seed: int, *, n: int = 6) -> Batch:

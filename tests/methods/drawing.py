@@ -33,13 +33,13 @@ def words(tokens):
     return list(dict.fromkeys((tokens[1:-1] - 10).tolist()))
 
 
-def texts_of(*rows):
-    """A view maker of fixed rows, independent of the draw."""
+def texts_of(*rows, special=False):
+    """A view maker of fixed rows, independent of the draw, with or without special tokens."""
     tokens = [np.array(row, dtype=np.int64) for row in rows]
     labels = np.arange(len(rows))
 
     def view(*_):
-        return View(tokens, labels, labels, labels)
+        return View(tokens, labels, labels, labels, (int(special), int(special)))
 
     return view
 
@@ -56,4 +56,4 @@ def listed(rows):
 
 def framed(rows):
     """A maker of these rows between special tokens."""
-    return texts_of(*([2, *row, 3] for row in rows))
+    return texts_of(*([2, *row, 3] for row in rows), special=True)

@@ -9,8 +9,7 @@ from transformers import ElectraConfig, ElectraModel, MPNetConfig, MPNetModel
 
 from sentemb_core.encoder.checkpoint import save_encoder
 from sentemb_core.errors import RecipeError
-from sentemb_core.methods.autoencoders import CausalDecoder, deleted, reconstructed
-from sentemb_core.methods.parts import masked_language as sample_losses
+from sentemb_core.methods.autoencoders import CausalDecoder, deleted, reconstructed, rewritten
 from sentemb_core.methods.parts.transformer_layers import token_table
 from sentemb_core.methods.parts.views import IGNORED, first
 from tests import tiny
@@ -69,9 +68,7 @@ def test_another_vector_gives_another_sentence(encoder, decoder):
 
 def test_with_one_slot_the_question_to_memory_does_not_matter(encoder, decoder):
     who = samples.learner(encoder, decoder=decoder)
-    sample_losses.rewritten()(
-        who, samples.masked_rows(encoder, targets=samples.SENTENCES)
-    ).backward()
+    rewritten(who, samples.masked_rows(encoder, targets=samples.SENTENCES)).backward()
     found = samples.gradients(decoder.memory)
     asked = [size for name, size in found.items() if "query" in name or "key" in name]
     given = [size for name, size in found.items() if "value" in name]
@@ -81,10 +78,9 @@ def test_with_one_slot_the_question_to_memory_does_not_matter(encoder, decoder):
 def test_the_first_token_is_given_whether_it_is_a_target_or_not(encoder):
     who = samples.learner(encoder, decoder=CausalDecoder(encoder))
     without = [[IGNORED, *row[1:]] for row in samples.SENTENCES]
-    loss = sample_losses.rewritten()
     assert (
-        loss(who, samples.masked_rows(encoder, targets=without)).item()
-        == loss(who, samples.masked_rows(encoder, targets=samples.SENTENCES)).item()
+        rewritten(who, samples.masked_rows(encoder, targets=without)).item()
+        == rewritten(who, samples.masked_rows(encoder, targets=samples.SENTENCES)).item()
     )
 
 
@@ -112,7 +108,7 @@ def test_tied_it_is_the_denoising_autoencoder_of_sentence_transformers(encoder, 
     expected = theirs([features, {"input_ids": originals}], torch.empty(0))
     expected.backward()
     who = samples.learner(encoder, decoder=ours)
-    loss = sample_losses.rewritten()(who, rows) / (rows.targets[:, 1:] != IGNORED).sum()
+    loss = rewritten(who, rows) / (rows.targets[:, 1:] != IGNORED).sum()
     loss.backward()
 
     torch.testing.assert_close(loss, expected)
@@ -132,7 +128,7 @@ def test_tied_it_is_the_denoising_autoencoder_of_sentence_transformers(encoder, 
 
 @given(content_rows, st.floats(0, 0.999), st.integers(0, 99))
 def test_deletion_keeps_the_order_and_at_least_one_word(rows, rate, seed):
-    view = seen(deleted(framed(rows), rate, special_tokens=True), seed=seed)
+    view = seen(deleted(framed(rows), rate), seed=seed)
     for old, new in zip(rows, listed(view.tokens), strict=True):
         assert (new[0], new[-1]) == (2, 3)
         assert new[1:-1] == [token for token in old if token in new[1:-1]]
@@ -142,7 +138,7 @@ def test_deletion_keeps_the_order_and_at_least_one_word(rows, rate, seed):
 
 def test_deletion_at_rate_0_is_plain_reconstruction():
     corpus = tiny.corpus([3, 2])
-    view = seen(deleted(first, 0.0, special_tokens=True), corpus)
+    view = seen(deleted(first, 0.0), corpus)
     plain = seen(reconstructed(first), corpus)
     assert listed(view.tokens) == listed(plain.tokens) == listed(corpus.sentences)
     targets = [[IGNORED, *row[1:]] for row in listed(corpus.sentences)]
@@ -153,7 +149,7 @@ def test_the_pieces_of_a_word_go_or_stay_together():
     begins_word = np.ones(80, dtype=bool)
     begins_word[[5, 6]] = False  # 4 5 6 is one word
     text = framed([[4, 5, 6, 7]] * 200)
-    view = seen(deleted(text, 0.5, special_tokens=True, begins_word=begins_word))
+    view = seen(deleted(text, 0.5, begins_word))
     assert {tuple(row[1:-1]) for row in listed(view.tokens)} == {(4, 5, 6), (7,), (4, 5, 6, 7)}
 
 
@@ -166,14 +162,14 @@ def test_the_loss_of_damaged_sentences_is_the_sum_of_their_losses(encoder):
     who = samples.learner(encoder, decoder=CausalDecoder(encoder))
     damaged = [[2, 7, 3], [2, 3]]
     rows = samples.masked_rows(encoder, damaged, damaged, samples.SENTENCES[:2])
-    loss = sample_losses.rewritten()(who, rows)
+    loss = rewritten(who, rows)
     parts = [
-        sample_losses.rewritten()(who, samples.masked_rows(encoder, [short], [short], [whole]))
+        rewritten(who, samples.masked_rows(encoder, [short], [short], [whole]))
         for short, whole in zip(damaged, samples.SENTENCES, strict=False)
     ]
     torch.testing.assert_close(loss, sum(parts))
 
 
 def test_deletion_takes_six_words_in_ten():
-    view = seen(deleted(framed([range(4, 74)] * 300), 0.6, special_tokens=True))
+    view = seen(deleted(framed([range(4, 74)] * 300), 0.6))
     assert np.mean([len(row) - 2 for row in view.tokens]) == pytest.approx(0.4 * 70, abs=0.5)

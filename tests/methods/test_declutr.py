@@ -5,11 +5,12 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from sentemb_core.config.methods import DeCLUTR
 from sentemb_core.errors import RecipeError
 from sentemb_core.methods.declutr import (
-    SpanSampling,
     anchor_spans,
     anchors_of,
+    declutr,
     positive_spans,
     positives_of,
 )
@@ -17,25 +18,30 @@ from tests import tiny
 from tests.examples import at_least
 from tests.methods.drawing import every_document, listed
 
-PAPER = SpanSampling(anchors=2, positives=2, shortest=32, longest=512)
+PAPER = DeCLUTR()
+
+
+def least_tokens(sampling: DeCLUTR) -> int:
+    """Of a document whose anchors can be apart (declutr)."""
+    return sampling.anchors * sampling.longest * 2
 
 
 @st.composite
 def samplings(draw):
     shortest = draw(st.integers(1, 6))
-    return SpanSampling(
+    return DeCLUTR.model_construct(
         anchors=draw(st.integers(1, 5)),
         positives=draw(st.integers(1, 3)),
         shortest=shortest,
         longest=shortest + draw(st.integers(0, 6)),
-        where=draw(st.sampled_from(["any", "adjacent", "subsuming"])),
+        strategy=draw(st.sampled_from(["any", "adjacent", "subsuming"])),
     )
 
 
 @given(samplings(), st.integers(0, 30), st.integers(0, 999))
 @at_least(150)
 def test_spans_lie_in_the_document_and_positives_near_their_anchor(sampling, spare, seed):
-    tokens, rng = sampling.least_tokens + spare, np.random.default_rng(seed)
+    tokens, rng = least_tokens(sampling) + spare, np.random.default_rng(seed)
     anchors = anchors_of(tokens, sampling, rng)
     assert len(anchors) == sampling.anchors
     for start, stop in anchors.tolist():
@@ -51,7 +57,7 @@ def test_spans_lie_in_the_document_and_positives_near_their_anchor(sampling, spa
                 "any": a <= stop and start <= b,
                 "adjacent": a == stop or b == start,
                 "subsuming": start <= a and b <= stop,
-            }[sampling.where]
+            }[sampling.strategy]
 
 
 @pytest.mark.parametrize(
@@ -60,7 +66,7 @@ def test_spans_lie_in_the_document_and_positives_near_their_anchor(sampling, spa
     ids=["in the middle", "at the beginning", "at the end"],
 )
 def test_any_place_is_drawn_at_which_a_positive_touches_its_anchor(anchor, starts):
-    sampling = SpanSampling(anchors=1, positives=200, shortest=3, longest=3)
+    sampling = DeCLUTR(anchors=1, positives=200, shortest=3, longest=3)
     drawn = positives_of(anchor, 20, sampling, np.random.default_rng(0))
     assert {*drawn[:, 0].tolist()} == {*starts}
 
@@ -75,7 +81,7 @@ def test_any_place_is_drawn_at_which_a_positive_touches_its_anchor(anchor, start
     ],
 )
 def test_any_place_is_drawn_at_which_a_positive_lies_as_asked(anchor, where, starts):
-    sampling = SpanSampling(anchors=1, positives=60, shortest=3, longest=3, where=where)
+    sampling = DeCLUTR(anchors=1, positives=60, shortest=3, longest=3, strategy=where)
     drawn = positives_of(anchor, 20, sampling, np.random.default_rng(0))
     assert {*drawn[:, 0].tolist()} == starts
 
@@ -84,7 +90,7 @@ def test_any_place_is_drawn_at_which_a_positive_lies_as_asked(anchor, where, sta
     ("shortest", "starts"), [(3, {0, 3, 6, 9}), (2, {0, 1, 3, 4, 6, 7, 9, 10})]
 )
 def test_an_anchor_begins_at_any_place_at_which_it_lies_in_a_block(shortest, starts):
-    sampling = SpanSampling(anchors=1, positives=1, shortest=shortest, longest=3)
+    sampling = DeCLUTR(anchors=1, positives=1, shortest=shortest, longest=3)
     rng = np.random.default_rng(0)
     drawn = [anchors_of(12, sampling, rng).tolist()[0] for _ in range(200)]
     assert {start for start, _ in drawn} == starts
@@ -94,7 +100,7 @@ def test_an_anchor_begins_at_any_place_at_which_it_lies_in_a_block(shortest, sta
 @given(samplings(), st.integers(0, 30), st.integers(0, 999))
 def test_anchors_are_as_far_apart_as_the_longest_span(sampling, spare, seed):
     rng = np.random.default_rng(seed)
-    anchors = anchors_of(sampling.least_tokens + spare, sampling, rng)
+    anchors = anchors_of(least_tokens(sampling) + spare, sampling, rng)
     anchors = anchors[np.argsort(anchors[:, 0])]
     assert (anchors[1:, 0] - anchors[:-1, 1] >= sampling.longest).all()
 
@@ -114,7 +120,7 @@ def test_anchors_are_352_tokens_long_and_positives_192_on_the_average():
 @settings(max_examples=30)
 def test_the_rows_of_a_view_are_its_spans_of_the_joined_document(sampling, special, seed):
     corpus = tiny.corpus([40, 50, 45], special=special)
-    assume(min(len(text) for text in joined(corpus, special)) >= sampling.least_tokens)
+    assume(min(len(text) for text in joined(corpus, special)) >= least_tokens(sampling))
     left, right = made(sampling, corpus, special, seed)
     for view in (left, right):
         for document, row in zip(view.document.tolist(), listed(view.tokens), strict=True):
@@ -130,7 +136,7 @@ def test_the_rows_of_a_view_are_its_spans_of_the_joined_document(sampling, speci
 def made(sampling, corpus, special, seed):
     rng, draw = np.random.default_rng(seed), every_document(corpus)
     makers = (anchor_spans, positive_spans)
-    return [make(sampling, special_tokens=special)(corpus, draw, rng) for make in makers]
+    return [make(sampling)(corpus, draw, rng) for make in makers]
 
 
 def joined(corpus, special):
@@ -147,7 +153,7 @@ def test_positives_belong_to_the_anchors_of_their_own_step():
     """Both views draw the same spans, whatever the step's generator gave to other views."""
     corpus = tiny.corpus([60, 60])
     corpus.sentences = [np.array([2, 100 + k, 3]) for k in range(120)]
-    sampling = SpanSampling(anchors=2, positives=3, shortest=3, longest=10, where="subsuming")
+    sampling = DeCLUTR(anchors=2, positives=3, shortest=3, longest=10, strategy="subsuming")
     left, right = made(sampling, corpus, special=True, seed=3)
     for row, owner in zip(listed(right.tokens), right.owner.tolist(), strict=True):
         assert set(row) <= set(left.tokens[owner].tolist())
@@ -159,7 +165,7 @@ def test_positives_belong_to_the_anchors_of_their_own_step():
 def test_equal_spans_have_equal_texts_and_others_do_not():
     corpus = tiny.corpus([30, 30])
     corpus.sentences = [np.array([2, 5, 5, 3])] * 30 + [np.array([2, 6, 6, 3])] * 30
-    sampling = SpanSampling(anchors=2, positives=1, shortest=8, longest=8)
+    sampling = DeCLUTR(anchors=2, positives=1, shortest=8, longest=8)
     left, right = made(sampling, corpus, special=True, seed=0)
     assert (left.text == right.text).all()
     assert len(set(left.text.tolist())) == 2
@@ -167,7 +173,4 @@ def test_equal_spans_have_equal_texts_and_others_do_not():
 
 def test_lengths_that_contradict_are_refused():
     with pytest.raises(RecipeError, match=r"shortest 40, longest 32\b"):
-        SpanSampling(anchors=2, positives=2, shortest=40, longest=32)
-    for anchors, positives in ((0, 2), (2, 0)):
-        with pytest.raises(RecipeError, match=f"anchors {anchors}, positives {positives}"):
-            SpanSampling(anchors=anchors, positives=positives, shortest=2, longest=4)
+        declutr(DeCLUTR(shortest=40, longest=32), tiny.bert())

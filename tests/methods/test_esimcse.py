@@ -44,7 +44,7 @@ def extra(rows, view):
 
 @given(content_rows, st.floats(0, 1), st.sampled_from(["code", "paper"]), st.integers(0, 99))
 def test_repetition_only_doubles_content_in_place(rows, rate, rule, seed):
-    view = seen(repeated(framed(rows), rate, special_tokens=True, rule=rule), seed=seed)
+    view = seen(repeated(framed(rows), rate, rule=rule), seed=seed)
     for old, new in zip(rows, listed(view.tokens), strict=True):
         assert [token for token, _ in groupby(new)] == [2, *old, 3]
         assert max(len(list(run)) for _, run in groupby(new)) <= 2
@@ -53,7 +53,7 @@ def test_repetition_only_doubles_content_in_place(rows, rate, rule, seed):
 
 def test_no_repetition_makes_a_row_longer_than_an_encoder_has_positions():
     rows = [list(range(4, 34))] * 100 + [list(range(4, 44))]
-    view = seen(repeated(framed(rows), 0.3, special_tokens=True, longest=36))
+    view = seen(repeated(framed(rows), 0.3, longest=36))
     assert {len(row) - 32 for row in view.tokens[:-1]} == {0, 1, 2, 3, 4}
     assert listed(view.tokens)[-1] == [2, *rows[-1], 3]
 
@@ -64,14 +64,14 @@ def test_no_repetition_makes_a_row_longer_than_an_encoder_has_positions():
 )
 def test_repetitions_reach_the_bound_of_their_rule_and_no_further(rule, length, most):
     rows = [list(range(4, 4 + length))] * 500
-    view = seen(repeated(framed(rows), 0.3, special_tokens=True, rule=rule))
+    view = seen(repeated(framed(rows), 0.3, rule=rule))
     assert set(extra(rows, view)) == set(range(most + 1))
 
 
 def test_repetition_follows_slicing_so_that_slices_agree():
     text = framed([range(4, 70), range(4, 9)])
-    plain = segments(text, 30, special_tokens=True)
-    twice = seen(repeated(plain, 0.32, special_tokens=True))
+    plain = segments(text, 30)
+    twice = seen(repeated(plain, 0.32))
     assert twice.owner.tolist() == seen(plain).owner.tolist() == [0, 0, 0, 1]
     assert twice.weight.tolist() == seen(plain).weight.tolist()
 
@@ -103,7 +103,7 @@ def test_the_queue_holds_the_momentum_encoders_anchors_under_the_head():
 @pytest.mark.parametrize("rule", ["code", "paper"])
 def test_repetition_at_rate_0_changes_nothing(rule):
     rows = [list(range(4, 40))] * 3
-    view = seen(repeated(framed(rows), 0.0, special_tokens=True, rule=rule))
+    view = seen(repeated(framed(rows), 0.0, rule=rule))
     assert listed(view.tokens) == [[2, *row, 3] for row in rows]
 
 

@@ -26,7 +26,7 @@ from tests.methods.batches import (
     tangled,
     view,
 )
-from tests.methods.drawing import listed, seen, texts_of
+from tests.methods.drawing import framed, listed, seen, texts_of
 from tests.methods.recipes import (
     PROMPT,
 )
@@ -36,8 +36,8 @@ from tests.methods.steps import batch_of
 def test_a_text_gives_as_many_segments_as_in_the_paper():
     """Golden: 1 + (|seq| - 1) // L of hicl, L = 32 over |seq| = 1, 31, 32, 33, 64, 65."""
     sizes = [1, 31, 32, 33, 64, 65]
-    text = texts_of(*([2, *range(100, 100 + size), 3] for size in sizes))
-    view = seen(segments(text, 32, special_tokens=True))
+    text = framed(range(100, 100 + size) for size in sizes)
+    view = seen(segments(text, 32))
     assert np.bincount(view.owner).tolist() == [1, 1, 1, 2, 2, 3]
 
 
@@ -51,10 +51,9 @@ def test_a_text_gives_as_many_segments_as_in_the_paper():
 def test_segments_put_together_are_the_text(sizes, length, special, weighted, with_frame):
     ends = ([2], [3]) if special else ([], [])
     rows = [list(range(10, 10 + size)) for size in sizes]
-    text = texts_of(*([*ends[0], *row, *ends[1]] for row in rows))
+    text = texts_of(*([*ends[0], *row, *ends[1]] for row in rows), special=special)
     beside = 2 * special * with_frame
-    how = {"special_tokens": special, "weighted": weighted, "beside": beside}
-    view = seen(segments(text, length, **how))
+    view = seen(segments(text, length, weighted=weighted, beside=beside))
     for k, row in enumerate(rows):
         mine = [listed(view.tokens)[place] for place in np.flatnonzero(view.owner == k)]
         assert all(part[:special] == ends[0] for part in mine)
@@ -70,8 +69,8 @@ def test_segments_put_together_are_the_text(sizes, length, special, weighted, wi
 
 
 def test_every_segment_carries_the_prompt():
-    text = prompted(texts_of([2, *range(10, 17), 3]), [7, 8], [9], 512, special_tokens=True)
-    view = seen(segments(text, 3, special_tokens=True))
+    text = prompted(framed([range(10, 17)]), [7, 8], [9], 512)
+    view = seen(segments(text, 3))
     assert listed(view.tokens) == [
         [2, 7, 8, 10, 11, 12, 9, 3],
         [2, 7, 8, 13, 14, 15, 9, 3],
@@ -82,8 +81,8 @@ def test_every_segment_carries_the_prompt():
 
 def test_segments_keep_the_group_and_the_text_of_their_source():
     """Not of their own: in batches of clusters, rows of one group are several texts."""
-    rows = replace(seen(texts_of([2, *range(10, 15), 3], [2, 20, 3])), group=np.array([7, 4]))
-    view = seen(segments(lambda *_: rows, 2, special_tokens=True))
+    rows = replace(seen(framed([range(10, 15), [20]])), group=np.array([7, 4]))
+    view = seen(segments(lambda *_: rows, 2))
     assert view.owner.tolist() == [0, 0, 0, 1]
     assert view.group.tolist() == [7, 7, 7, 4]
     assert view.text.tolist() == rows.text[[0, 0, 0, 1]].tolist()
@@ -137,7 +136,7 @@ def test_the_local_term_equals_a_slow_loop(seed, siblings):
             return slow_segments(*views, (0.1, "cosine"), siblings, averaged, negatives=negatives)
 
         term = segment_contrast(
-            *("anchor", "positive", 0.1, "cosine"),
+            *("anchor", "positive", 0.1),
             rivals={"second": None, "first": "anchor"}[negatives],
             siblings=siblings,
             averaged=averaged,
@@ -193,7 +192,7 @@ def test_hicl_v2_has_its_golden_entailment():
 def test_with_one_segment_a_text_the_local_term_is_plain_info_nce(seed, siblings):
     rows = tangled(seed)
     vectors = drawn(rows, 5)
-    how = ("anchor", "positive", 0.05, "cosine")
+    how = ("anchor", "positive", 0.05)
     plain, _ = contrast(*how)(vectors, rows, learner())
     term = segment_contrast(*how, siblings=siblings, averaged=True)
     torch.testing.assert_close(term(vectors, rows, learner())[0], plain, atol=1e-12, rtol=0)
@@ -207,7 +206,7 @@ def test_segments_need_not_stand_in_order():
         anchor,
         **{name: getattr(anchor, name)[order] for name in ("document", "group", "text", "owner")},
     )
-    term = segment_contrast("anchor", "positive", 0.05, "cosine")
+    term = segment_contrast("anchor", "positive", 0.05)
     before, _ = term(vectors, rows, learner())
     shuffled = {**vectors, "anchor": vectors["anchor"][order]}
     after, _ = term(shuffled, batch(anchor=moved, positive=rows.views["positive"]), learner())

@@ -6,11 +6,12 @@ import pytest
 import torch
 
 from sentemb_core.errors import RecipeError
+from sentemb_core.methods.autoencoders import filled_in
+from sentemb_core.methods.condenser import condensed
 from sentemb_core.methods.diffcse import Generator
-from sentemb_core.methods.infocse_aux import AuxiliaryNetwork
-from sentemb_core.methods.parts import masked_language as sample_losses
+from sentemb_core.methods.infocse_aux import AuxiliaryNetwork, aggregated
 from sentemb_core.methods.parts.copies import FrozenCopy
-from sentemb_core.methods.parts.masked_language import MaskFiller
+from sentemb_core.methods.parts.masked_language import MaskFiller, masked_language
 from sentemb_core.methods.parts.transformer_layers import embedded, token_table
 from tests.methods import samples
 
@@ -36,13 +37,12 @@ def test_an_unmasked_first_token_has_no_effect_on_the_mlm_autoencoder(encoder):
     plain = samples.masked_rows(encoder)
     changed = samples.masked_rows(encoder, inputs=[[9, *row[1:]] for row in samples.MASKED])
     changed.targets.copy_(plain.targets)
-    loss = sample_losses.filled_in()
-    assert loss(who, changed).item() == loss(who, plain).item()
+    assert filled_in(who, changed).item() == filled_in(who, plain).item()
 
 
 def test_detached_lower_layers_get_no_gradient(encoder):
     who = samples.learner(encoder, auxiliary=auxiliary(encoder))
-    sample_losses.aggregated()(who, samples.masked_rows(encoder)).backward()
+    aggregated(who, samples.masked_rows(encoder)).backward()
     network = who.networks["auxiliary"]
     assert set(samples.gradients(network.lower).values()) == {None}
     assert samples.learns(network.filler)
@@ -50,7 +50,7 @@ def test_detached_lower_layers_get_no_gradient(encoder):
 
 def test_attached_lower_layers_learn_for_themselves(encoder):
     who = samples.learner(encoder, auxiliary=auxiliary(encoder, detach=False))
-    sample_losses.aggregated()(who, samples.masked_rows(encoder)).backward()
+    aggregated(who, samples.masked_rows(encoder)).backward()
     found = samples.gradients(who.networks["auxiliary"].lower)
     layers = {name: size for name, size in found.items() if "encoder.layer" in name}
     assert len(layers) == 16
@@ -62,9 +62,9 @@ def test_the_vector_is_the_only_way_to_the_encoder(encoder, detach):
     who = samples.learner(encoder, auxiliary=auxiliary(encoder, detach=detach))
     rows = samples.masked_rows(encoder)
     (at_vector,) = torch.autograd.grad(
-        sample_losses.aggregated()(who, rows), rows.reading.pooled, retain_graph=True
+        aggregated(who, rows), rows.reading.pooled, retain_graph=True
     )
-    sample_losses.aggregated()(who, rows).backward(retain_graph=True)
+    aggregated(who, rows).backward(retain_graph=True)
     found = [weight.grad.clone() for weight in encoder.parameters()]
     encoder.zero_grad()
     rows.reading.pooled.backward(at_vector)
@@ -83,7 +83,7 @@ def test_the_head_of_a_condenser_stage_is_taken_over(encoder):
     rows = samples.masked_rows(encoder)
     early = network.lower.read(rows.inputs, rows.mask, layers=True).layers[-1]
     torch.testing.assert_close(
-        network.loss(rows.reading.pooled, rows.inputs, rows.mask, rows.targets),
+        network.loss(rows),
         trained.loss(rows.reading.pooled, early, rows.mask, rows.targets, token_table(encoder)),
     )
 
@@ -140,7 +140,7 @@ def test_the_mlm_autoencoder_is_the_auxiliary_network_over_no_layers(encoder):
     network.lower = Embeddings(encoder)
     who = samples.learner(encoder, auxiliary=network, decoder=network.filler)
     found = []
-    for loss in (sample_losses.aggregated(), sample_losses.filled_in()):
+    for loss in (aggregated, filled_in):
         rows = samples.masked_rows(encoder)
         value = loss(who, rows)
         learning = [rows.reading.pooled, *network.filler.parameters()]
@@ -152,7 +152,7 @@ def test_the_mlm_autoencoder_is_the_auxiliary_network_over_no_layers(encoder):
 def test_the_condenser_teaches_early_layers_and_late_ones(encoder):
     who = samples.learner(encoder, condenser=MaskFiller(encoder))
     rows = samples.masked_rows(encoder, ids=samples.MASKED, targets=samples.SENTENCES)
-    sample_losses.condensed(1)(who, rows).backward()
+    condensed(1)(who, rows).backward()
     found = samples.gradients(encoder)
     for layer in (0, 1):
         assert found[f"backbone.encoder.layer.{layer}.output.dense.weight"] > 0
@@ -162,7 +162,7 @@ def test_the_late_loss_shares_the_head_of_the_condenser(encoder):
     filler = MaskFiller(encoder)
     who = samples.learner(encoder, condenser=filler)
     rows = samples.masked_rows(encoder, ids=samples.MASKED)
-    sample_losses.masked_language("condenser.language")(who, rows).backward()
+    masked_language("condenser.language")(who, rows).backward()
     assert samples.learns(filler.language)
     assert not samples.learns(filler.layers)
 

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sentemb_core.config.methods import DeCLUTR
 from sentemb_core.methods.cpc import preceding
-from sentemb_core.methods.declutr import SpanSampling, anchor_spans
+from sentemb_core.methods.declutr import anchor_spans
 from sentemb_core.methods.hicl import whole
 from sentemb_core.methods.ict import context
 from sentemb_core.methods.parts import pairs as sources
@@ -36,7 +37,7 @@ def content(corpus, sentences, special):
 def test_what_precedes_a_query_ends_where_the_query_begins(counts, limit, special):
     corpus = tiny.corpus(counts, special=special)
     draw = queries(corpus)
-    view = made(preceding(limit, special_tokens=special), corpus, draw)
+    view = made(preceding(limit - 2 * special), corpus, draw)
     for k, tokens in zip(draw.second.tolist(), view.tokens, strict=True):
         past = content(corpus, range(corpus.offsets[corpus.document_of[k]], k), special)
         inner = tokens[1:-1] if special else tokens
@@ -46,7 +47,7 @@ def test_what_precedes_a_query_ends_where_the_query_begins(counts, limit, specia
 
 def test_what_precedes_a_query_never_holds_it_or_what_follows():
     corpus = numbered([5, 3])
-    view = made(preceding(100, special_tokens=True), corpus, queries(corpus))
+    view = made(preceding(98), corpus, queries(corpus))
     assert [words(tokens) for tokens in view.tokens] == [
         *([0], [0, 1], [0, 1, 2], [0, 1, 2, 3]),
         *([5], [5, 6]),
@@ -57,7 +58,7 @@ def test_what_precedes_a_query_never_holds_it_or_what_follows():
 @given(documents, st.integers(3, 40), st.booleans())
 def test_a_whole_text_is_the_beginning_of_its_document(counts, limit, special):
     corpus = tiny.corpus(counts, special=special)
-    view = made(whole(limit, special_tokens=special), corpus, every_document(corpus))
+    view = made(whole(limit - 2 * special), corpus, every_document(corpus))
     for d, tokens in enumerate(view.tokens):
         text = content(corpus, range(corpus.offsets[d], corpus.offsets[d + 1]), special)
         inner = tokens[1:-1] if special else tokens
@@ -69,7 +70,7 @@ def test_whole_texts_are_one_text_if_all_their_tokens_are():
     corpus = tiny.corpus([2, 2, 2])
     one, other = corpus.sentences[:2], corpus.sentences[2:4]
     corpus.sentences = [*one, one[0], other[1], *one]
-    view = made(whole(60, special_tokens=True), corpus, every_document(corpus))
+    view = made(whole(58), corpus, every_document(corpus))
     assert (view.text[:, None] == view.text).tolist() == [
         [True, False, True],
         [False, True, False],
@@ -81,17 +82,17 @@ def test_a_sentence_alone_says_what_a_text_of_just_this_sentence_says():
     """Also one that is longer than what the encoder reads of a sentence."""
     corpus = replace(numbered([1, 1]), limit=3)
     draw = every_document(corpus)
-    text = made(whole(60, special_tokens=True), corpus, draw)
+    text = made(whole(58), corpus, draw)
     assert made(alone, corpus, draw).wording.tolist() == text.text.tolist()
 
 
 @pytest.mark.parametrize(
     "maker",
     [
-        whole(60, special_tokens=True),
-        preceding(60, special_tokens=True),
-        context(0.5, 60, special_tokens=True),
-        anchor_spans(SpanSampling(1, 1, 6, 6), special_tokens=True),
+        whole(58),
+        preceding(58),
+        context(0.5, 58),
+        anchor_spans(DeCLUTR(anchors=1, positives=1, shortest=6, longest=6)),
     ],
 )
 def test_a_text_of_several_sentences_is_joined_of_whole_ones(maker):
@@ -106,6 +107,6 @@ def test_a_text_of_several_sentences_is_joined_of_whole_ones(maker):
 
 def test_a_whole_text_keeps_one_special_token_at_either_end():
     corpus = tiny.corpus([3, 1])
-    rows = listed(made(whole(512, special_tokens=True), corpus, every_document(corpus)).tokens)
+    rows = listed(made(whole(510), corpus, every_document(corpus)).tokens)
     assert [(row[0], row[-1]) for row in rows] == [(2, 3)] * 2
     assert not any({2, 3} & set(row[1:-1]) for row in rows)

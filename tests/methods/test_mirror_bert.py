@@ -112,7 +112,7 @@ FIVE_LETTERS = ["seven"] * tiny.VOCABULARY
 @given(st.integers(0, 40), st.integers(0, 12), st.integers(0, 99))
 def test_a_span_becomes_one_mask_in_texts_of_thirty_characters(length, span, seed):
     row = list(range(4, 4 + length))
-    maker = span_masked(framed([row]), FIVE_LETTERS, HIDDEN, special_tokens=True, span=span)
+    maker = span_masked(framed([row]), FIVE_LETTERS, HIDDEN, span)
     (new,) = listed(seen(maker, seed=seed).tokens)
     assert (new[0], new[-1]) == (2, 3)
     if span == 0 or 5 * length < 30:
@@ -128,7 +128,7 @@ def test_a_span_becomes_one_mask_in_texts_of_thirty_characters(length, span, see
 
 def test_spans_begin_anywhere_in_a_text():
     text = framed([range(4, 14)] * 8000)
-    maker = span_masked(text, FIVE_LETTERS, HIDDEN, special_tokens=True, span=5)
+    maker = span_masked(text, FIVE_LETTERS, HIDDEN, 5)
     found = listed(seen(maker).tokens)
     starts = [row.index(HIDDEN) - 1 for row in found]
     share = np.bincount(starts, minlength=10) / len(starts)
@@ -147,7 +147,7 @@ def test_a_text_of_29_characters_is_not_masked_and_one_of_30_is(text):
     pieces = re.sub("(ty|[,.])", r" \1", text).replace("ty", "##ty").split()
     row = [0, *map(vocabulary.index, pieces), 1]
     longer = [*row[:-1], vocabulary.index("##s"), 1]
-    maker = span_masked(texts_of(row, longer), spelt(vocabulary), 8, special_tokens=True)
+    maker = span_masked(texts_of(row, longer, special=True), spelt(vocabulary), 8)
     short, masked_one = listed(seen(maker).tokens)
     assert short == row
     assert 8 in masked_one

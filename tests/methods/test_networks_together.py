@@ -10,17 +10,21 @@ from torch import nn
 
 from sentemb_core.config.run import TrainingConfig
 from sentemb_core.encoder.encoder import Reading
-from sentemb_core.methods.autoencoders import CausalDecoder
+from sentemb_core.methods.autoencoders import CausalDecoder, rewritten
+from sentemb_core.methods.condenser import condensed
 from sentemb_core.methods.diffcse import Discriminator, Generator, edit_detection
 from sentemb_core.methods.esimcse import Queue
-from sentemb_core.methods.infocse_aux import AuxiliaryNetwork
-from sentemb_core.methods.parts import masked_language as sample_losses
+from sentemb_core.methods.infocse_aux import AuxiliaryNetwork, aggregated
 from sentemb_core.methods.parts import pairs as sources
 from sentemb_core.methods.parts.copies import MomentumCopy
 from sentemb_core.methods.parts.heads import batch_norm_mlp
 from sentemb_core.methods.parts.info_nce import contrast
-from sentemb_core.methods.parts.masked_language import MaskFiller
-from sentemb_core.methods.parts.masking import Masking, with_masked_inputs
+from sentemb_core.methods.parts.masked_language import (
+    MaskFiller,
+    Masking,
+    masked_language,
+    with_masked_inputs,
+)
 from sentemb_core.methods.parts.method import Learner, Method, SampleTerm
 from sentemb_core.methods.parts.views import IGNORED, first, second
 from sentemb_core.training.batches import sampler_for
@@ -62,15 +66,15 @@ def move_on(learner, vectors) -> None:
 
 def tied(learner, rows):
     decoder = nn.ModuleDict({"decoder": learner.networks["tied"]})
-    return sample_losses.rewritten()(Learner(learner.encoder, networks=decoder), rows)
+    return rewritten(Learner(learner.encoder, networks=decoder), rows)
 
 
 def everything(*, head=None) -> Method:
     on_anchor = {
-        "aggregated": sample_losses.aggregated(),
-        "condensed": sample_losses.condensed(1),
-        "late": sample_losses.masked_language("condenser.language"),
-        "rewritten": sample_losses.rewritten(),
+        "aggregated": aggregated,
+        "condensed": condensed(1),
+        "late": masked_language("condenser.language"),
+        "rewritten": rewritten,
         "tied": tied,
     }
     return Method(
@@ -78,7 +82,7 @@ def everything(*, head=None) -> Method:
         pairs=sources.neighbours(1),
         views={"anchor": with_masked_inputs(first, MASKING), "positive": second, "key": second},
         terms={
-            "contrast": (1.0, contrast("anchor", "positive", 0.05, "cosine", queue=True)),
+            "contrast": (1.0, contrast("anchor", "positive", 0.05, queue=True)),
             "edits": (0.5, edit_detection("anchor")),
         },
         sample_terms={name: (0.1, SampleTerm("anchor", loss)) for name, loss in on_anchor.items()},

@@ -224,7 +224,7 @@ def test_declutr_of_one_anchor_and_one_positive_is_nt_xent():
 
 def test_mirror_bert_without_spans_is_simcse_over_all_pairs():
     method, learner = simcse_under(None)
-    term = all_pairs("anchor", "positive", 0.04, "cosine")
+    term = all_pairs("anchor", "positive", 0.04)
     base = replace(method, terms={"contrast": (1.0, term)}), learner
     ours, batch = made("mirror_bert", span=0), batch_of("mirror_bert", {"span": 0})
     assert_alike(ours, base, batch, dropout=True)
@@ -279,7 +279,7 @@ def test_sncse_without_its_margin_is_simcse_inside_prompts():
     behind = [*ids_of(encoder, PROMPT["behind"]), mask_id(encoder), *ids_of(encoder, PROMPT["end"])]
     at_mask = at_token(mask_id(encoder))
     inside = {
-        view: prompted(first, ids_of(encoder, before), behind, 18, special_tokens=True)
+        view: prompted(first, ids_of(encoder, before), behind, 18)
         for view, before in (("anchor", PROMPT["before"]), ("positive", PROMPT["before_positive"]))
     }
     prompts = method.joined(views=inside, forward_passes=dict.fromkeys(inside, at_mask))

@@ -15,7 +15,7 @@ from sentemb_core.config.methods import METHOD_NAMES, AnyMethod, HiCL
 from sentemb_core.config.presets import PRESETS, RUN_PRESETS, encoder_of, preset_of
 from sentemb_core.config.run import EncoderConfig, LabelsConfig, TrainingConfig
 from sentemb_core.evaluation.paper_tables import paper_tables
-from sentemb_core.methods.catalogue import CONTINUING, RECIPES, unfit_temperature
+from sentemb_core.methods.catalogue import RECIPES, unfit_temperature
 from sentemb_core.types import Json
 
 SETTINGS = {method.model_fields["name"].default: method for method in get_args(AnyMethod)}
@@ -34,7 +34,7 @@ CHOSEN = {"chunk", "evaluate_every", "patience"}
 
 def test_settings_recipes_and_listing_name_the_same_methods():
     assert sorted(METHOD_NAMES) == sorted(entry.name for entry in LISTING)
-    assert sorted(METHOD_NAMES) == sorted([*RECIPES, *CONTINUING])
+    assert sorted(METHOD_NAMES) == sorted(RECIPES)
     assert len(set(METHOD_NAMES)) == len(METHOD_NAMES)
 
 
@@ -156,9 +156,21 @@ def test_a_masking_method_needs_a_rate_above_zero(name):
 def test_margins_shares_and_contexts_out_of_range_are_refused():
     for name in ("ict", "cpc"):
         assert refusal_of(name=name, context_tokens=15)["loc"] == ("method", name, "context_tokens")
-    for name in ("ict", "cpc", "conpono"):
-        error = refusal_of(name=name, temperature=0)
-        assert (error["type"], error["loc"]) == ("greater_than", ("method", name, "temperature"))
+    for name, setting, value, kind in (
+        *((name, "temperature", 0, "greater_than") for name in ("ict", "cpc", "conpono", "bce")),
+        ("bce", "temperature", -0.05, "greater_than"),
+        ("consert", "epsilon", 0.0, "greater_than"),
+        ("consert", "rate", -0.1, "greater_than_equal"),
+        ("consert", "rate", 1.0, "less_than"),
+        ("mirror_bert", "drophead", 1.0, "less_than"),
+        ("mirror_bert", "span", -1, "greater_than_equal"),
+        ("clm_autoencoder", "noise", 1.0, "less_than"),
+        ("hicl", "segment", 3, "greater_than_equal"),
+        ("declutr", "anchors", 0, "greater_than_equal"),
+        ("declutr", "positives", 0, "greater_than_equal"),
+    ):
+        error = refusal_of(name=name, **{setting: value})
+        assert (error["type"], error["loc"]) == (kind, ("method", name, setting))
     assert re.search(r"alpha 0\.4 and beta 0\.3;", refusal_of(name="sncse", alpha=0.4)["msg"])
     TrainingConfig(method={"name": "sncse", "alpha": 0.3})
     with pytest.raises(ValidationError, match=r"alpha \+ beta .* 0\.7 \+ 0\.4;"):

@@ -42,7 +42,7 @@ def test_sg_opt_has_its_golden_value_and_is_one_way_with_one_layer():
     vectors = layered(tangle, 0, layers=1)
     single, _ = term(vectors, tangle, learner())
     flat = {**vectors, "positive": vectors["positive"][:, 0]}
-    plain, _ = contrast("anchor", "positive", 0.5, "cosine")(flat, tangle, learner())
+    plain, _ = contrast("anchor", "positive", 0.5)(flat, tangle, learner())
     torch.testing.assert_close(single, plain, atol=1e-12, rtol=0)
 
 
@@ -51,7 +51,7 @@ def test_the_distance_to_the_start_pulls_what_learns():
     encoder.backbone.embeddings.word_embeddings.weight.requires_grad_(requires_grad=False)
     start = FrozenCopy(encoder)
     who = Learner(encoder, networks=nn.ModuleDict({"start": start}))
-    term = distance_to_start()
+    term = distance_to_start
     rows = tangled(0)
     assert term({}, rows, who)[0].item() == 0
     with torch.no_grad():

@@ -15,7 +15,6 @@ from sentemb_core.config.methods import SNCSE, HiCL
 from sentemb_core.config.run import EncoderConfig
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.encoder.start import start_encoder
-from sentemb_core.errors import RecipeError
 from sentemb_core.methods.hicl import hicl
 from sentemb_core.methods.parts.negation import negated
 from sentemb_core.methods.parts.tokenizer_tools import texts_of as decoder_of
@@ -31,7 +30,7 @@ from sentemb_core.methods.sncse import (
 )
 from tests import tiny
 from tests.methods.batches import assert_same, batch, drawn, seeds, similarity_of, view
-from tests.methods.drawing import every_document, every_sentence, listed, seen, texts_of
+from tests.methods.drawing import every_document, every_sentence, framed, listed, seen, texts_of
 
 VERBS = ("is here", "went home", "has a car", "runs home", "will see it", "isn't here")
 SENTENCES = [
@@ -160,16 +159,11 @@ def test_words_become_tokens_as_in_the_corpus_but_uncut():
 def test_a_prompt_leaves_the_text_all_the_room_there_is(size, limit, special):
     ends = ([2], [3]) if special else ([], [])
     row = list(range(10, 10 + size))
-    text = texts_of([*ends[0], *row, *ends[1]])
-    view = seen(prompted(text, [7, 8], [9], limit, special_tokens=special))
+    text = texts_of([*ends[0], *row, *ends[1]], special=special)
+    view = seen(prompted(text, [7, 8], [9], limit))
     room = limit - 3 - 2 * special
     assert listed(view.tokens) == [[*ends[0], 7, 8, *row[:room], 9, *ends[1]]]
     assert view.frame == (2 + special, 1 + special)
-
-
-def test_a_prompt_that_leaves_no_room_is_refused():
-    with pytest.raises(RecipeError, match="10 prompt"):
-        prompted(first, [7] * 6, [8] * 4, 12, special_tokens=True)
 
 
 @given(
@@ -179,8 +173,8 @@ def test_a_prompt_that_leaves_no_room_is_refused():
 )
 def test_a_text_ends_behind_its_first_tokens_and_keeps_its_frame(rows, most, special):
     begin, end = ([2], [3]) if special else ([], [])
-    text = texts_of(*([*begin, *row, *end] for row in rows))
-    view = seen(shortened(text, most, special_tokens=special))
+    text = texts_of(*([*begin, *row, *end] for row in rows), special=special)
+    view = seen(shortened(text, most))
     cut = [[*begin, *row[:most], *end] for row in rows]
     assert listed(view.tokens) == cut
     equal = [[one == other for other in cut] for one in cut]
@@ -188,8 +182,8 @@ def test_a_text_ends_behind_its_first_tokens_and_keeps_its_frame(rows, most, spe
 
 
 def test_the_prompt_of_a_text_is_its_frame():
-    text = prompted(texts_of([2, 10, 11, 12, 13, 3]), [7, 8], [9], 32, special_tokens=True)
-    view = seen(shortened(text, 2, special_tokens=True))
+    text = prompted(framed([[10, 11, 12, 13]]), [7, 8], [9], 32)
+    view = seen(shortened(text, 2))
     assert listed(view.tokens) == [[2, 7, 8, 10, 11, 9, 3]]
     assert view.frame == (3, 2)
 
@@ -197,7 +191,7 @@ def test_the_prompt_of_a_text_is_its_frame():
 def test_sentences_that_differ_behind_the_cut_alone_are_one_text():
     corpus = tiny.corpus([1, 1, 1])
     corpus.sentences = [np.array([2, 10, 11, last, 3]) for last in (12, 13, 12)]
-    whole, cut = (seen(shortened(first, most, special_tokens=True), corpus) for most in (3, 2))
+    whole, cut = (seen(shortened(first, most), corpus) for most in (3, 2))
     assert len({*whole.text}) == 2
     assert len({*cut.text}) == 1
     assert cut.document.tolist() == [0, 1, 2]

@@ -5,13 +5,13 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from sentemb_core.methods.ct import tension
 from sentemb_core.methods.parts.info_nce import all_pairs, contrast
-from sentemb_core.methods.parts.logistic import tension
 from sentemb_core.training.passes import cached_gradients
 from tests.methods.batches import batch, learner, view
 
 ROWS = batch(anchor=view(range(6)), positive=view(range(6)))
-TWO = ("anchor", "positive", 0.05, "cosine")
+TWO = ("anchor", "positive", 0.05)
 
 
 @pytest.fixture
@@ -108,7 +108,7 @@ def test_all_pairs_equals_nt_xent_loss(temperature, vectors):
     peer = library.NTXentLoss(temperature=temperature)
     labels = torch.arange(6).repeat(2)
     assert_parity(
-        all_pairs("anchor", "positive", temperature, "cosine"),
+        all_pairs("anchor", "positive", temperature),
         lambda *two: peer(torch.cat(two), labels),
         vectors,
         tolerance=1e-9,
@@ -120,7 +120,7 @@ def test_clusters_equal_nt_xent_loss(vectors):
     labels = [0, 0, 0, 1, 1, 2]
     rows = batch(sentence=view([0, 0, 0, 1, 1, 2], group=labels))
     assert_parity(
-        contrast("sentence", "sentence", 0.2, "cosine"),
+        contrast("sentence", "sentence", 0.2),
         lambda sentence: library.NTXentLoss(temperature=0.2)(sentence, torch.tensor(labels)),
         vectors[:1],
         rows,

@@ -29,7 +29,6 @@ class FrozenCopy(_Still):
     those of `shared`. They are not part of the state dict, since their owner saves them.
 
     Args:
-        encoder: The original.
         shared: Name prefixes of parameters that do not learn (`Method.frozen`).
         layers: Number of lowest layers to copy; None copies all.
     """
@@ -57,7 +56,6 @@ class MomentumCopy(_Still):
     """A copy whose weights are a moving average of the encoder's (MoCo; ESimCSE).
 
     Args:
-        encoder: The encoder that it follows.
         momentum: Share of the old weights that a step keeps; .995 in ESimCSE.
         init: `copy` starts with the encoder's weights; `random` is what the official log of
             ESimCSE shows.

@@ -45,11 +45,7 @@ def batch_norm_mlp(dim: int) -> nn.Module:
 
 
 def bilinear(dim: int) -> nn.Module:
-    """Return a linear map [..., dim] to [..., dim], initialised as the plain inner product.
-
-    Args:
-        dim: Width of both sides.
-    """
+    """Return a linear map [..., dim] to [..., dim], initialised as the plain inner product."""
     matrix = nn.Linear(dim, dim, bias=False)
     nn.init.eye_(matrix.weight)
     return matrix

@@ -1,6 +1,5 @@
 """Masked InfoNCE with any number of positives per anchor, and the terms that use it."""
 
-from collections.abc import Mapping
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -10,7 +9,12 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from sentemb_core.methods.parts.method import CrossSampleTerm, Learner
+from sentemb_core.methods.parts.method import (
+    CrossSampleTerm,
+    Learner,
+    LossAndMetrics,
+    Vectors,
+)
 from sentemb_core.methods.parts.views import Batch, View, negatives, positives
 from sentemb_core.types import Similarity
 
@@ -43,24 +47,17 @@ def info_nce(
     erratum E1). A positive is never a negative, even if `negative` says so. The masks of the caller
     exclude the anchor itself, its document and its duplicates.
 
-    Args:
-        queries: Anchors.
-        candidates: Vectors that the anchors choose from.
-        positive: Mask of positives; any number per row, including none.
-        negative: Mask of possible negatives.
-        temperature: Divides the similarity.
-        similarity: `cosine`, or `dot` for the literal inner product of mutual.
-        bias: Constant added to the logits after the temperature, without a gradient.
-        reduction: `positives` is the mean over all positives (Eq. 5), `anchors` the mean over
-            anchors of the mean over their positives.
-
-    Returns:
-        A scalar. A positive without negatives adds 0 and no gradient (see `count_unopposed`).
+    A row may have any number of positives, including none. A positive without negatives adds 0 and
+    no gradient (see `count_unopposed`). `dot` is the literal inner product of mutual. `bias` is
+    added to the logits after the temperature, without a gradient. The reduction `positives` is the
+    mean over all positives (Eq. 5), `anchors` the mean over anchors of their positives' means.
     """
     queries, candidates = compared(queries, candidates, similarity)
-    total = _total if positive.numel() <= LOGITS else _in_blocks
     parts = (queries, candidates, positive, negative, bias, temperature, reduction)
-    return total(*parts) / _terms(positive, reduction)
+    in_blocks = positive.numel() > LOGITS
+    total = cast(Tensor, _InBlocks.apply(*parts)) if in_blocks else _total(*parts)
+    counted = positive if reduction == "positives" else positive.any(dim=1)
+    return total / max(1, int(counted.sum()))
 
 
 def _total(
@@ -81,10 +78,6 @@ def _total(
     margins = opposition[anchor] - logits[anchor, partner]
     losses = F.softplus(margins, threshold=EXACT_UP_TO)
     return (losses / positive.sum(dim=1)[anchor] if reduction == "anchors" else losses).sum()
-
-
-def _in_blocks(*parts: Any) -> Tensor:
-    return cast(Tensor, _InBlocks.apply(*parts))
 
 
 class _InBlocks(torch.autograd.Function):
@@ -129,10 +122,19 @@ class _InBlocks(torch.autograd.Function):
         return *(gradient * saved for saved in ctx.saved_tensors), *[None] * 5
 
 
-def _terms(positive: Bool[Tensor, "n m"], reduction: Reduction) -> int:
-    """Return the divisor of the total; 1 if there is nothing to sum."""
-    counted = positive if reduction == "positives" else positive.any(dim=1)
-    return max(1, int(counted.sum()))
+def binary_cross_entropy(
+    right: Float[Tensor, " positives"],
+    wrong: Float[Tensor, " negatives"],
+    *,
+    reduction: Literal["mean", "sum"] = "mean",
+) -> Float[Tensor, ""]:
+    """Return -log sigma(s) of the positive logits and -log(1 - sigma(s)) of the negative logits.
+
+    Contrastive Tension (Carlsson et al. 2021) takes the mean over both kinds, sentence-transformers
+    the sum. `F.logsigmoid` keeps the digits that softplus loses above 20.
+    """
+    losses = -torch.cat([F.logsigmoid(right), F.logsigmoid(-wrong)])
+    return losses.mean() if reduction == "mean" else losses.sum()
 
 
 def similarities(
@@ -171,29 +173,22 @@ def contrast(
     anchors: str,
     candidates: str,
     temperature: float,
-    similarity: Similarity,
     *,
     bilinear: bool = False,
     queue: bool = False,
 ) -> CrossSampleTerm:
     """InfoNCE term: rows of view `anchors` choose among rows of view `candidates` (one direction).
 
-    Rows of one group are positives. Rows of the same document and duplicate texts are not
-    negatives. Between segments and the sequences that they form, this is HiCLv2's entailment term.
+    Rows of one group are positives, but no row chooses itself. Rows of the same document and
+    duplicate texts are not negatives. Between segments and the sequences that they form, this is
+    HiCLv2's entailment term.
 
-    Args:
-        anchors: Name of a view.
-        candidates: Name of a view; if it is the anchors' own view, no row chooses itself.
-        temperature: Divides the similarity.
-        similarity: Similarity of the encoder.
-        bilinear: Whether `learner.networks["bilinear"]` maps the anchors first (CPC's W_k).
-        queue: Whether `learner.networks["queue"].keys` [k, dim] are further negatives (ESimCSE).
-            Their texts are unknown, so a duplicate of the anchor among them is a negative, too.
+    With `bilinear`, the network of this name maps the anchors first (CPC's W_k). With `queue`, the
+    keys [k, dim] of the network of this name are further negatives (ESimCSE). Their texts are
+    unknown, so a duplicate of the anchor among them is a negative, too.
     """
 
-    def term(
-        vectors: Mapping[str, Tensor], batch: Batch, learner: Learner
-    ) -> tuple[Tensor, dict[str, float]]:
+    def term(vectors: Vectors, batch: Batch, learner: Learner) -> LossAndMetrics:
         left, right = batch.views[anchors], batch.views[candidates]
         positive = positives(left, right)
         negative = negatives(left, right, positive)
@@ -206,39 +201,27 @@ def contrast(
             more = ((0, 0), (0, len(keys)))
             positive = np.pad(positive, more)
             negative = np.pad(negative, more, constant_values=True)
+        similarity = learner.encoder.similarity
         return loss_of_choice(queries, choices, positive, negative, temperature, similarity)
 
     return term
 
 
 def all_pairs(
-    one: str,
-    other: str,
-    temperature: float,
-    similarity: Similarity,
-    *,
-    within_document: bool = False,
+    one: str, other: str, temperature: float, *, within_document: bool = False
 ) -> CrossSampleTerm:
     """NT-Xent term: every row of both views chooses among all other rows of both (SimCLR).
 
     It is the mean over all 2N rows: half of ConSERT's two means, and 1 / 2N of DeCLUTR's sum (Eq.
-    2).
-
-    Args:
-        one: Name of a view.
-        other: Name of the view of the partners.
-        temperature: Divides the similarity.
-        similarity: Similarity of the encoder.
-        within_document: Whether rows of the same document are negatives (DeCLUTR's hard negatives).
+    2). `within_document` allows DeCLUTR's hard negatives: rows of the same document.
     """
 
-    def term(
-        vectors: Mapping[str, Tensor], batch: Batch, _: Learner
-    ) -> tuple[Tensor, dict[str, float]]:
+    def term(vectors: Vectors, batch: Batch, learner: Learner) -> LossAndMetrics:
         rows = _joined(batch.views[one], batch.views[other])
         both = torch.cat([vectors[one], vectors[other]])
         positive = positives(rows, rows)
         negative = negatives(rows, rows, positive, within_document=within_document)
+        similarity = learner.encoder.similarity
         return loss_of_choice(both, both, positive, negative, temperature, similarity)
 
     return term
@@ -254,7 +237,7 @@ def loss_of_choice(
     *,
     bias: Float[np.ndarray, "n m"] | None = None,
     reduction: Reduction = "positives",
-) -> tuple[Tensor, dict[str, float]]:
+) -> LossAndMetrics:
     """Return the masked InfoNCE loss, and the number of anchors without a negative as a metric."""
     right, wrong = on_device(positive, queries), on_device(negative, queries)
     loss = info_nce(

@@ -1,8 +1,10 @@
-"""Masked-language heads: from token states to the hidden tokens."""
+"""Masked language modelling: masks, and heads from token states to the hidden tokens."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
@@ -10,20 +12,89 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from sentemb_core.config.method_list import HEADLESS
+from sentemb_core.documents import Documents, Tokens
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import RecipeError
 from sentemb_core.methods.parts.heads import draw_weights
 from sentemb_core.methods.parts.method import Learner, Rows, SampleLoss
+from sentemb_core.methods.parts.tokenizer_tools import mask_id
 from sentemb_core.methods.parts.transformer_layers import (
     blind_to_padding,
-    embedded,
     entrance,
     new_layers,
     shape_of,
     token_table,
     with_first,
 )
-from sentemb_core.methods.parts.views import IGNORED
+from sentemb_core.methods.parts.views import IGNORED, Draw, View, ViewMaker, content_of, rows_of
+
+
+@dataclass(frozen=True)
+class Masking:
+    """BERT's noise: of the chosen tokens 80 % become the mask, 10 % a random token, 10 % stay.
+
+    Attributes:
+        rate: Share of chosen tokens.
+        mask_id: Id of [MASK].
+        special: Ids that are never chosen.
+        vocabulary: Number of ids.
+    """
+
+    rate: float
+    mask_id: int
+    special: tuple[int, ...]
+    vocabulary: int
+
+    def __post_init__(self) -> None:
+        if not 0 < self.rate < 1:
+            raise RecipeError(
+                f"A masking rate is above 0 and below 1; found {self.rate}. BERT uses .15; leave "
+                "the term out for 0"
+            )
+
+    def noise(self, view: View, rng: np.random.Generator) -> tuple[list[Tokens], list[Tokens]]:
+        """Return the rows with noise, and the chosen tokens as targets (`IGNORED` elsewhere)."""
+        content = content_of(view)
+        n = len(content.ids)
+        chosen = (rng.random(n) < self.rate) & ~np.isin(content.ids, self.special)
+        fate = rng.random(n)
+        noisy = np.where(chosen & (fate < 0.8), self.mask_id, content.ids)
+        other = chosen & (fate >= 0.9)
+        noisy[other] = rng.integers(0, self.vocabulary, int(other.sum()))
+        targets = np.where(chosen, content.ids, IGNORED)
+        return rows_of(noisy, content.lengths), rows_of(targets, content.lengths)
+
+
+def masking(encoder: Encoder, rate: float) -> Masking:
+    """Return BERT's masking for this vocabulary."""
+    added = encoder.tokenizer.get_added_tokens_decoder()
+    special = {number for number, token in added.items() if token.special}
+    special |= {encoder.pad_id, mask_id(encoder)}
+    vocabulary = encoder.tokenizer.get_vocab_size()
+    return Masking(rate, mask_id(encoder), tuple(sorted(special)), vocabulary)
+
+
+def masked(text: ViewMaker, masking: Masking) -> ViewMaker:
+    """Return a view of `text` with noise for the encoder; targets are the chosen tokens."""
+
+    def view(corpus: Documents, draw: Draw, rng: np.random.Generator) -> View:
+        seen = text(corpus, draw, rng)
+        tokens, targets = masking.noise(seen, rng)
+        return replace(seen, tokens=tokens, targets=targets)
+
+    return view
+
+
+def with_masked_inputs(text: ViewMaker, masking: Masking) -> ViewMaker:
+    """Return a view of `text` without noise, and with noisy `inputs` for an auxiliary network."""
+
+    def view(corpus: Documents, draw: Draw, rng: np.random.Generator) -> View:
+        seen = text(corpus, draw, rng)
+        inputs, targets = masking.noise(seen, rng)
+        return replace(seen, inputs=inputs, targets=targets)
+
+    return view
+
 
 AT_ONCE = 1 << 22
 """Logits in memory at a time: 16 MB of float32. 1,700 targets of 16,000 tokens in bfloat16 took
@@ -38,9 +109,6 @@ class LanguageHead(nn.Module):
 
     Tied to the token embeddings, it adds no second table to memory, and a checkpoint holds each
     weight once.
-
-    Args:
-        encoder: The encoder whose states it takes.
     """
 
     def __init__(self, encoder: Encoder) -> None:
@@ -92,11 +160,7 @@ class MaskFiller(nn.Module):
 
     The vector must supply what the early states lack. On states of the middle layer it is the
     Condenser's head (Gao and Callan 2021), on a frozen copy InfoCSE-aux's. On bare embeddings it is
-    the decoder of product_thesis's MLM autoencoder.
-
-    Args:
-        encoder: The encoder whose states it takes.
-        layers: Number of layers; 2 in all three papers.
+    the decoder of product_thesis's MLM autoencoder. All three papers have 2 layers.
     """
 
     def __init__(self, encoder: Encoder, layers: int = 2) -> None:
@@ -164,69 +228,11 @@ def load_head(network: nn.Module, head: Mapping[str, Tensor] | None, *, random_h
 
 
 def masked_language(head: str = "language") -> SampleLoss:
-    """BERT's masked-language loss: the encoder's last layer predicts the masked tokens.
-
-    Args:
-        head: Name of the `LanguageHead`; `condenser.language` for a Condenser's late loss.
-    """
+    """BERT's masked-language loss: a `LanguageHead` on the last layer predicts masked tokens."""
 
     def loss(learner: Learner, rows: Rows) -> Tensor:
         states = rows.reading.layers[-1]
-        return _network(learner, head).loss(states, rows.targets, token_table(learner.encoder))
+        language: Any = learner.networks.get_submodule(head)
+        return language.loss(states, rows.targets, token_table(learner.encoder))
 
     return loss
-
-
-def condensed(skip_from: int) -> SampleLoss:
-    """The Condenser's loss: early states and the sentence vector predict the masked tokens.
-
-    Args:
-        skip_from: Layer of the early states (`skip_layer`).
-    """
-
-    def loss(learner: Learner, rows: Rows) -> Tensor:
-        early = rows.reading.layers[skip_from]
-        return _network(learner, "condenser").loss(
-            rows.reading.pooled, early, rows.mask, rows.targets, token_table(learner.encoder)
-        )
-
-    return loss
-
-
-def aggregated() -> SampleLoss:
-    """InfoCSE-aux's loss: the `AuxiliaryNetwork` fills masks from the sentence vector."""
-
-    def loss(learner: Learner, rows: Rows) -> Tensor:
-        return _network(learner, "auxiliary").loss(
-            rows.reading.pooled, rows.inputs, rows.mask, rows.targets
-        )
-
-    return loss
-
-
-def rewritten() -> SampleLoss:
-    """The CLM autoencoder's loss: a `CausalDecoder` predicts targets from the sentence vector."""
-
-    def loss(learner: Learner, rows: Rows) -> Tensor:
-        return _network(learner, "decoder").loss(
-            learner.encoder, rows.reading.pooled, rows.ids[:, 0], rows.targets
-        )
-
-    return loss
-
-
-def filled_in() -> SampleLoss:
-    """The MLM autoencoder's loss: a `MaskFiller` on the bare embeddings of `inputs`."""
-
-    def loss(learner: Learner, rows: Rows) -> Tensor:
-        early, table = embedded(learner.encoder, rows.inputs), token_table(learner.encoder)
-        return _network(learner, "decoder").loss(
-            rows.reading.pooled, early, rows.mask, rows.targets, table
-        )
-
-    return loss
-
-
-def _network(learner: Learner, name: str) -> Any:
-    """Return the network at a dotted path."""
-    return learner.networks.get_submodule(name)

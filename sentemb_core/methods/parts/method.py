@@ -35,10 +35,11 @@ class Learner:
 Networks = Callable[[Encoder], Mapping[str, nn.Module]]
 """encoder -> new training-only modules by name"""
 
-AfterStep = Callable[[Learner, Mapping[str, Tensor]], None]
-"""(learner, detached vectors of the step's views after the head)"""
+Vectors = Mapping[str, Tensor]
+"""The vectors of every view after the head, by its name."""
 
-EMPTY: Mapping[str, Any] = {}
+AfterStep = Callable[[Learner, Vectors], None]
+"""(learner, detached vectors of the step)"""
 
 HeadState = Mapping[str, Tensor]
 """Weights of the head that a Condenser stage trained, by name."""
@@ -47,7 +48,6 @@ ForwardPass = Callable[
     [Learner, Int[Tensor, "rows time"], Int[Tensor, "rows time"] | None, bool], Reading
 ]
 """(learner, ids, mask, whether layers are needed) -> output of the forward pass"""
-
 
 LossOfRows = Callable[[Float[Tensor, "rows dim"]], Float[Tensor, ""]]
 """vectors -> the step's loss if the rows of this pass had these vectors
@@ -71,12 +71,12 @@ class FullBatchForward:
     ]
 
 
-CrossSampleTerm = Callable[
-    [Mapping[str, Tensor], Batch, Learner], tuple[Tensor, Mapping[str, float]]
-]
-"""(vectors of every view, batch, learner) -> (loss, metrics). It needs the whole batch, so under a
-gradient cache it runs on the loss side.
-"""
+AnyForwardPass = ForwardPass | FullBatchForward
+
+LossAndMetrics = tuple[Tensor, Mapping[str, float]]
+
+CrossSampleTerm = Callable[[Vectors, Batch, Learner], LossAndMetrics]
+"""A loss between rows. It needs the whole batch, so a gradient cache runs it on the loss side."""
 
 
 @dataclass(frozen=True)
@@ -117,6 +117,11 @@ class SampleTerm:
     per: Literal["target", "row"] = "target"
 
 
+Terms = Mapping[str, tuple[float, CrossSampleTerm]]
+SampleTerms = Mapping[str, tuple[float, SampleTerm]]
+EMPTY: Mapping[str, Any] = {}
+
+
 @dataclass(frozen=True)
 class Method:
     """A training method: pairs, their views, and the terms of the loss.
@@ -141,15 +146,9 @@ class Method:
     name: str
     pairs: PairSource
     views: Mapping[str, ViewMaker]
-    terms: Mapping[str, tuple[float, CrossSampleTerm]] = field(
-        default_factory=dict[str, tuple[float, CrossSampleTerm]]
-    )
-    sample_terms: Mapping[str, tuple[float, SampleTerm]] = field(
-        default_factory=dict[str, tuple[float, SampleTerm]]
-    )
-    forward_passes: Mapping[str, ForwardPass | FullBatchForward] = field(
-        default_factory=dict[str, ForwardPass | FullBatchForward]
-    )
+    terms: Terms = field(default_factory=dict[str, Any])
+    sample_terms: SampleTerms = field(default_factory=dict[str, Any])
+    forward_passes: Mapping[str, AnyForwardPass] = field(default_factory=dict[str, Any])
     aggregate: Mapping[str, str] = field(default_factory=dict[str, str])
     head: Callable[[int], nn.Module] | None = None
     head_first: bool = False
@@ -162,18 +161,16 @@ class Method:
     @property
     def reads_at_once(self) -> bool:
         """Whether a forward pass needs all its rows at once, so that chunks are impossible."""
-        return any(
-            isinstance(forward, FullBatchForward) for forward in self.forward_passes.values()
-        )
+        return any(isinstance(way, FullBatchForward) for way in self.forward_passes.values())
 
     def joined(
         self,
         *,
         name: str | None = None,
         views: Mapping[str, ViewMaker] = EMPTY,
-        terms: Mapping[str, tuple[float, CrossSampleTerm]] = EMPTY,
-        sample_terms: Mapping[str, tuple[float, SampleTerm]] = EMPTY,
-        forward_passes: Mapping[str, ForwardPass | FullBatchForward] = EMPTY,
+        terms: Terms = EMPTY,
+        sample_terms: SampleTerms = EMPTY,
+        forward_passes: Mapping[str, AnyForwardPass] = EMPTY,
         head: Callable[[int], nn.Module] | None = None,
         networks: Networks | None = None,
         after_step: AfterStep | None = None,
@@ -190,6 +187,13 @@ class Method:
             networks=together(self.networks, networks),
             after_step=after_step or self.after_step,
         )
+
+
+def together(one: Networks | None, other: Networks | None) -> Networks | None:
+    """Return the networks of both."""
+    if one is None or other is None:
+        return one or other
+    return lambda encoder: {**one(encoder), **other(encoder)}
 
 
 def require_loss(method: Method) -> None:
@@ -219,19 +223,7 @@ def require_chunks(method: Method, chunk: int | None) -> None:
         )
 
 
-def together(one: Networks | None, other: Networks | None) -> Networks | None:
-    """Return the networks of both."""
-    if one is None or other is None:
-        return one or other
-    return lambda encoder: {**one(encoder), **other(encoder)}
-
-
-def plainly(
-    learner: Learner,
-    ids: Int[Tensor, "rows time"],
-    mask: Int[Tensor, "rows time"] | None,
-    layers: bool,
-) -> Reading:
+def plainly(learner: Learner, ids: Tensor, mask: Tensor | None, layers: bool) -> Reading:
     """The default forward pass of a view."""
     return read_by(learner.encoder, ids, mask, layers)
 
@@ -250,7 +242,7 @@ def read_by(
 
 
 def loss_of(
-    method: Method, vectors: Mapping[str, Tensor], batch: Batch, learner: Learner
+    method: Method, vectors: Vectors, batch: Batch, learner: Learner
 ) -> tuple[Tensor, dict[str, float]]:
     """Return the weighted sum of the terms between rows, and their metrics."""
     metrics: dict[str, float] = {}

@@ -6,13 +6,6 @@ passes another negation. The lists are ours: irregular past forms, and the most 
 """
 
 import re
-from collections.abc import Callable
-from dataclasses import replace
-
-import numpy as np
-
-from sentemb_core.documents import Documents, Tokens
-from sentemb_core.methods.parts.views import Draw, View, ViewMaker
 
 
 def words(listed: str) -> frozenset[str]:
@@ -114,9 +107,6 @@ def _drops_an_e(stem: str) -> bool:
     return single_vowel and stem.endswith(_LONG)
 
 
-Negate = Callable[[str], str]
-"""sentence -> its opposite"""
-
 _SHORTENED = words("m s re ve ll d")
 _SHORTENED_AUXILIARIES = frozenset(
     f"{subject}'{verb}"
@@ -150,29 +140,6 @@ _NOT = re.compile(
     re.IGNORECASE,
 )
 _FULL_STEMS = {"wo": "will", "ca": "can", "sha": "shall", "ai": "is"}
-
-
-def negations(
-    text: ViewMaker,
-    decode: Callable[[list[Tokens]], list[str]],
-    encode: Callable[[list[str]], list[Tokens]],
-    negate: Negate | None = None,
-) -> ViewMaker:
-    """Return a view of `text` with the opposite meaning, computed on its words.
-
-    Args:
-        text: View without a prompt, before slicing, so that no word is cut.
-        decode: Token ids to texts, without the special tokens around them.
-        encode: Texts to token ids, as in the corpus.
-        negate: Sentence to its opposite; default: `negated`.
-    """
-    opposite = negate or negated
-
-    def view(corpus: Documents, draw: Draw, rng: np.random.Generator) -> View:
-        seen = text(corpus, draw, rng)
-        return replace(seen, tokens=encode(list(map(opposite, decode(seen.tokens)))))
-
-    return view
 
 
 def negated(sentence: str) -> str:

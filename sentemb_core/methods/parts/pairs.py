@@ -77,24 +77,18 @@ def labelled_documents(corpus: Documents, _: Annotation | None = None) -> PairTa
     return replace(table, document=corpus.original_of[corpus.document_of[table.i]])
 
 
-def content_tokens(corpus: Documents, *, special_tokens: bool) -> Int64[np.ndarray, " documents"]:
+def content_tokens(corpus: Documents) -> Int64[np.ndarray, " documents"]:
     """Return the tokens of every document, without special tokens of its sentences."""
-    ends = np.cumsum(np.append(0, corpus.uncut_lengths - 2 * special_tokens))
+    ends = np.cumsum(np.append(0, corpus.uncut_lengths - 2 * corpus.special_tokens))
     return np.diff(ends[corpus.offsets])
 
 
-def long_documents(least_tokens: int, *, special_tokens: bool) -> PairSource:
-    """Every document that is long enough for DeCLUTR's spans, represented by its first sentence.
-
-    Args:
-        least_tokens: Minimum content tokens of a document (declutr: 2 A longest).
-        special_tokens: Whether sentences start and end with a special token.
-    """
+def long_documents(least_tokens: int) -> PairSource:
+    """Every document of `least_tokens` for DeCLUTR's spans, represented by its first sentence."""
 
     def pairs(corpus: Documents, annotation: Annotation | None = None) -> PairTable:
         everyone = whole_documents(corpus, annotation)
-        content = content_tokens(corpus, special_tokens=special_tokens)
-        tokens = content[corpus.document_of[everyone.i]]
+        tokens = content_tokens(corpus)[corpus.document_of[everyone.i]]
         long = everyone.i[tokens >= least_tokens]
         if len(long) < max(2, LEAST_SHARE * len(everyone)):
             raise EmptyPairsError(

@@ -9,11 +9,9 @@ from jaxtyping import Bool
 from tokenizers import Tokenizer
 from torch import nn
 
-from sentemb_core.config.method_list import static_refused
 from sentemb_core.documents import Tokens
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import RecipeError
-from sentemb_core.methods.parts.masking import Masking
 
 CONTINUES = "##"
 """WordPiece's (BERT's) prefix of all pieces of a word except the first."""
@@ -28,29 +26,27 @@ WITHOUT_MLM = "leave the masked-language term out (--set training.method.mlm=0)"
 """Advice in errors of methods that can do without masked language modelling."""
 
 
-def require_transformer(encoder: Encoder, method: str) -> None:
-    """Check that the encoder has layers and dropout.
-
-    Raises:
-        RecipeError: it is a static table.
-    """
-    if encoder.kind == "static":
-        raise RecipeError(static_refused(method))
-
-
 def require_embedding_layer(encoder: Encoder, method: str) -> None:
     """Check that the transformer has an embedding layer that can be perturbed or frozen.
 
     Raises:
         RecipeError: it has none, as T5.
     """
-    require_transformer(encoder, method)
     if not isinstance(getattr(encoder.backbone, "embeddings", None), nn.Module):
         raise RecipeError(
             f"{method} needs the embedding layer of a BERT-like transformer; "
             f"{type(encoder.backbone).__name__} has none. Start from 'minilm', or use simcse or "
             "infocse_idc"
         )
+
+
+def require_frame(encoder: Encoder) -> None:
+    """Check that rows have a special token at each end, or none, so that their content is known.
+
+    Raises:
+        RecipeError: as `Encoder.framed`.
+    """
+    _ = encoder.framed
 
 
 def require_positions(encoder: Encoder, method: str) -> None:
@@ -102,18 +98,6 @@ def mask_id(encoder: Encoder) -> int:
             "encoder, or use a method without masks"
         )
     return found
-
-
-def masking(encoder: Encoder, rate: float) -> Masking:
-    """Return BERT's masking for this vocabulary."""
-    added = encoder.tokenizer.get_added_tokens_decoder()
-    special = {number for number, token in added.items() if token.special}
-    return Masking(
-        rate,
-        mask_id(encoder),
-        tuple(sorted(special | {encoder.pad_id, mask_id(encoder)})),
-        encoder.tokenizer.get_vocab_size(),
-    )
 
 
 def vocabulary(encoder: Encoder) -> list[str]:

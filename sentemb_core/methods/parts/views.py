@@ -1,8 +1,9 @@
 """Views and batches: the token sequences of a training step, and which rows are positives."""
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int, Int64, Shaped
@@ -23,12 +24,12 @@ class View:
         group: Group of each row.
         text: Hash of the sentence behind a row, so that two perturbed forms of one sentence count
             as duplicates.
+        frame: Number of non-content tokens at both ends of each row: special tokens, a prompt.
         wording: Hash of the row's own text, if it differs from `text`: a slice of it, its context.
             None: `text`.
         owner: Rows of one owner are parts of one sequence (segments of a text, positives of an
             anchor); owners count from 0 in the order of the draw. None: each row is its own.
         weight: Weight of a row in its owner; the weights of an owner add up to 1.
-        frame: Number of non-content tokens at both ends of each row: special tokens, a prompt.
         inputs: Token ids for an auxiliary network in place of `tokens`.
         targets: Token ids to predict, `IGNORED` elsewhere.
     """
@@ -37,10 +38,10 @@ class View:
     document: Int64[np.ndarray, " rows"]
     group: Int64[np.ndarray, " rows"]
     text: Int64[np.ndarray, " rows"]
+    frame: tuple[int, int] = (0, 0)
     wording: Int64[np.ndarray, " rows"] | None = None
     owner: Int64[np.ndarray, " rows"] | None = None
     weight: Float64[np.ndarray, " rows"] | None = None
-    frame: tuple[int, int] = (0, 0)
     inputs: list[Tokens] | None = None
     targets: list[Tokens] | None = None
 
@@ -85,7 +86,7 @@ def owners(view: View) -> View:
     assert view.owner is not None, "a view that is added up names its owners"
     first = np.unique(view.owner, return_index=True)[1]
     wording = None if view.wording is None else np.add.reduceat(view.wording, first)
-    return View([], view.document[first], view.group[first], view.text[first], wording)
+    return View([], view.document[first], view.group[first], view.text[first], wording=wording)
 
 
 def positives(anchors: View, candidates: View) -> Bool[np.ndarray, "n m"]:
@@ -157,20 +158,16 @@ class Content:
         return np.bincount(self.row[self.inner], minlength=len(self.lengths))
 
 
-def content_of(rows: list[Tokens], frame: tuple[int, int] = (0, 0)) -> Content:
-    """Return the concatenated rows; `frame` tokens at both ends of each are not content."""
-    lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+def content_of(view: View) -> Content:
+    """Return all tokens of a view; those of its frame are not content."""
+    lengths = np.fromiter(map(len, view.tokens), np.int64, len(view.tokens))
     ends = np.cumsum(lengths)
-    row = np.repeat(np.arange(len(rows)), lengths)
+    row = np.repeat(np.arange(len(lengths)), lengths)
     place = np.arange(int(lengths.sum()))
-    inner = (place >= (ends - lengths)[row] + frame[0]) & (place < ends[row] - frame[1])
-    ids = np.concatenate(rows) if rows else place
+    left, right = view.frame
+    inner = (place >= (ends - lengths)[row] + left) & (place < ends[row] - right)
+    ids = np.concatenate(view.tokens) if view.tokens else place
     return Content(ids, row, inner, lengths)
-
-
-def frame_of(view: View, *, special_tokens: bool) -> tuple[int, int]:
-    """Return the non-content tokens at both ends: the view's own frame, else its special tokens."""
-    return view.frame if any(view.frame) else (int(special_tokens), int(special_tokens))
 
 
 def rows_of(ids: Int64[np.ndarray, " tokens"], lengths: Int64[np.ndarray, " rows"]) -> list[Tokens]:
@@ -205,11 +202,13 @@ def view_of(
     tokens: list[Tokens] | None = None,
 ) -> View:
     """Return a view of these sentences; `tokens` replaces their own tokens."""
+    edge = int(corpus.special_tokens)
     return View(
         tokens=corpus.tokens(sentences) if tokens is None else tokens,
         document=corpus.document_of[sentences],
         group=group,
         text=corpus.text_hashes[sentences],
+        frame=(edge, edge),
     )
 
 
@@ -219,22 +218,21 @@ def extents(corpus: Documents, documents: Int64[np.ndarray, " rows"]) -> list[tu
     return list(zip(begins.tolist(), ends.tolist(), strict=True))
 
 
-def sentences_of(corpus: Documents, rows: list[Int64[np.ndarray, " _"]]) -> list[list[Tokens]]:
-    """Return the untruncated sentences of each row, with one query to the corpus."""
-    sentences = corpus.uncut_tokens(np.concatenate(rows))
-    ends = np.cumsum([len(row) for row in rows]).tolist()
-    return [sentences[start:end] for start, end in zip([0, *ends], ends, strict=False)]
-
-
-def joined(sentences: list[Tokens], kept: slice, *, special_tokens: bool) -> Tokens:
-    """Return several sentences as one text, cut to the content tokens `kept`.
+def joined_texts(
+    corpus: Documents, rows: Sequence[Int64[np.ndarray, " _"]], kept: Sequence[slice]
+) -> list[Tokens]:
+    """Return the untruncated sentences of each row as one text, cut to the content tokens `kept`.
 
     If sentences start and end with a special token, the text keeps one at each end.
     """
-    if not special_tokens:
-        return np.concatenate(sentences)[kept]
-    inner = np.concatenate([sentence[1:-1] for sentence in sentences])[kept]
-    return np.concatenate([sentences[0][:1], inner, sentences[0][-1:]])
+    found = iter(corpus.uncut_tokens(np.concatenate(rows)))  # one query for all rows
+    edge = int(corpus.special_tokens)
+    texts: list[Tokens] = []
+    for row, cut in zip(rows, kept, strict=True):
+        own = list(islice(found, len(row)))
+        inner = np.concatenate([sentence[edge : len(sentence) - edge] for sentence in own])[cut]
+        texts.append(np.concatenate([own[0][:edge], inner, own[-1][len(own[-1]) - edge :]]))
+    return texts
 
 
 def text_hashes(rows: list[Tokens]) -> Int64[np.ndarray, " rows"]:

@@ -5,14 +5,11 @@ import torch
 
 from sentemb_core.encoder.pooling import mean_pool
 from sentemb_core.errors import RecipeError
-from sentemb_core.methods.is_bert import TokenCNN
+from sentemb_core.methods.ct import by_twin
+from sentemb_core.methods.esimcse import by_momentum
+from sentemb_core.methods.is_bert import TokenCNN, token_features
 from sentemb_core.methods.parts.copies import FrozenCopy, MomentumCopy
-from sentemb_core.methods.parts.forward_passes import (
-    all_layers,
-    by_network,
-    by_twin,
-    token_features,
-)
+from sentemb_core.methods.sg_opt import all_layers
 from sentemb_core.methods.sncse import at_token
 from tests import tiny
 from tests.methods.samples import learner, random_rows, read
@@ -29,7 +26,7 @@ def training(**networks):
 def test_a_momentum_copy_reads_without_dropout_and_gradient():
     subject = training(momentum=MomentumCopy(tiny.bert(seed=1), 0.995))
     ids, mask = random_rows(6, 4)
-    reading = read(by_network("momentum"), subject, ids, mask)
+    reading = read(by_momentum, subject, ids, mask)
     assert torch.equal(reading.pooled, tiny.bert(seed=1)(ids, mask))
     assert not reading.pooled.requires_grad
 
@@ -38,10 +35,10 @@ def test_a_twin_learns_and_drops_out_as_the_first_one_does():
     subject = training(twin=tiny.bert(seed=1))
     ids, mask = random_rows(6, 4)
     plain = tiny.bert(seed=1)(ids, mask)
-    noisy = read(by_twin("twin"), subject, ids, mask).pooled
+    noisy = read(by_twin, subject, ids, mask).pooled
     assert not torch.equal(noisy, plain)
     subject.encoder.eval()
-    calm = read(by_twin("twin"), subject, ids, mask).pooled
+    calm = read(by_twin, subject, ids, mask).pooled
     assert torch.equal(calm, plain)
     calm.sum().backward()
     assert subject.networks["twin"].backbone.embeddings.word_embeddings.weight.grad is not None
@@ -51,7 +48,7 @@ def test_a_twin_learns_and_drops_out_as_the_first_one_does():
 def test_all_layers_of_a_frozen_copy_are_pooled_from_the_embeddings_up():
     subject = training(start=FrozenCopy(tiny.bert(seed=1)))
     ids, mask = random_rows(6, 4)
-    pooled = read(all_layers("start"), subject, ids, mask).pooled
+    pooled = read(all_layers, subject, ids, mask).pooled
     states = tiny.bert(seed=1).read(ids, mask, layers=True).layers
     assert pooled.shape == (2, 3, 16)
     for k, layer in enumerate(states):
@@ -63,11 +60,11 @@ def test_all_layers_of_a_frozen_copy_are_pooled_from_the_embeddings_up():
 def test_token_features_end_with_the_text_and_do_not_see_its_padding():
     subject = learner(cnn=TokenCNN(16))
     ids, mask = random_rows(6, 4)
-    pooled = read(token_features("cnn"), subject, ids, mask).pooled
+    pooled = read(token_features, subject, ids, mask).pooled
     assert pooled.shape == (2, subject.encoder.max_length, 16)
     assert (pooled[0, 6:] == 0).all()
     assert (pooled[1, 4:] == 0).all()
-    alone = read(token_features("cnn"), subject, ids[1:, :4], None).pooled
+    alone = read(token_features, subject, ids[1:, :4], None).pooled
     torch.testing.assert_close(pooled[1:], alone, atol=1e-6, rtol=1e-5)
     states = subject.encoder.read(ids[1:, :4], layers=True).layers[-1]
     torch.testing.assert_close(
@@ -99,10 +96,11 @@ def test_a_row_without_the_mark_is_refused():
 
 @pytest.mark.parametrize(
     "reader",
-    [by_network("copy"), by_twin("copy"), all_layers("copy"), token_features("cnn"), at_token(9)],
+    [by_momentum, by_twin, all_layers, token_features, at_token(9)],
 )
 def test_layers_come_along_only_when_somebody_asks(reader):
-    subject = learner(copy=tiny.bert(seed=1), cnn=TokenCNN(16))
+    copies = dict.fromkeys(("momentum", "twin", "start"), tiny.bert(seed=1))
+    subject = learner(**copies, cnn=TokenCNN(16))
     ids = torch.tensor([[2, 9, 3], [2, 9, 3]])
     assert read(reader, subject, ids, None).layers == ()
     assert len(read(reader, subject, ids, None, layers=True).layers) == 3
@@ -111,6 +109,6 @@ def test_layers_come_along_only_when_somebody_asks(reader):
 def test_token_features_teach_the_network_and_the_encoder():
     subject = learner(cnn=TokenCNN(16))
     ids, mask = random_rows(6, 4)
-    read(token_features("cnn"), subject, ids, mask).pooled.square().sum().backward()
+    read(token_features, subject, ids, mask).pooled.square().sum().backward()
     assert subject.networks["cnn"].convolutions[0].weight.grad.abs().sum() > 0
     assert subject.encoder.backbone.embeddings.word_embeddings.weight.grad.abs().sum() > 0

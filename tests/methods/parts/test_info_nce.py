@@ -252,10 +252,11 @@ def test_one_way_is_a_slow_loop_over_the_rows_of_other_documents_and_texts(seed,
     rows = tangled(seed)
     left, right = rows.views["anchor"], rows.views["positive"]
     metrics = assert_same(
-        contrast("anchor", "positive", *how),
+        contrast("anchor", "positive", how[0]),
         lambda v: slow_choice(v["anchor"], v["positive"], left, right, how).mean(),
         drawn(rows, 5, seed=seed),
         rows,
+        learner(how[1]),
     )
     lonely = sum(
         not any(may_be_wrong(left, right, i, j, [i]) for j in range(len(right)))
@@ -267,8 +268,8 @@ def test_one_way_is_a_slow_loop_over_the_rows_of_other_documents_and_texts(seed,
 def test_an_empty_queue_changes_nothing():
     rows = tangled(0)
     vectors = drawn(rows, 5)
-    plain, _ = contrast("anchor", "positive", 0.05, "cosine")(vectors, rows, learner())
-    queued = contrast("anchor", "positive", 0.05, "cosine", queue=True)
+    plain, _ = contrast("anchor", "positive", 0.05)(vectors, rows, learner())
+    queued = contrast("anchor", "positive", 0.05, queue=True)
     assert queued(vectors, rows, learner(queue=Keys(torch.empty(0, 5))))[0] == plain
 
 
@@ -299,19 +300,19 @@ def test_all_pairs_lets_every_row_choose_among_all_others(seed, within):
             losses.append(cross_entropy(score, [(rival, 1.0) for rival in rivals]))
         return torch.stack(losses).mean()
 
-    term = all_pairs("anchor", "positive", *how, within_document=within)
+    term = all_pairs("anchor", "positive", how[0], within_document=within)
     assert_same(term, slow, drawn(rows, 5, seed=seed), rows)
 
 
 def test_the_forms_of_the_papers_have_their_golden_values():
-    two = ("anchor", "positive", 0.05, "cosine")
+    two = ("anchor", "positive", 0.05)
     queue = learner(queue=Keys(torch.tensor([[1.0, 0.0]])))
     found = {
         "one_way": value(contrast(*two), A, B),
         "all_pairs_mean": value(all_pairs(*two), A, B),
         "all_pairs_sum": 4 * value(all_pairs(*two), A, B),
-        "two_means": 2 * value(all_pairs("anchor", "positive", 0.1, "cosine"), A, B),
-        "dot": value(contrast("anchor", "positive", 1.0, "dot"), A, B),
+        "two_means": 2 * value(all_pairs("anchor", "positive", 0.1), A, B),
+        "dot": value(contrast("anchor", "positive", 1.0), A, B, who=learner("dot")),
         "queue": value(contrast(*two, queue=True), A, B, who=queue),
     }
     assert found == pytest.approx({name: GOLDEN[name] for name in found}, abs=1e-9, rel=0)
@@ -321,7 +322,7 @@ def test_a_document_is_masked():
     x = torch.eye(3, dtype=torch.float64)
     y = torch.tensor([[0.6, 0.8, 0], [0.8, 0.6, 0], [0, 0, 1]], dtype=torch.float64)
     rows = batch(anchor=view([0, 0, 1]), positive=view([0, 0, 1], text=[3, 4, 5]))
-    two = ("anchor", "positive", 0.05, "cosine")
+    two = ("anchor", "positive", 0.05)
     masked = value(contrast(*two), x, y, rows=rows)
     own = torch.eye(3, dtype=torch.bool)
     unmasked = info_nce(x, y, own, ~own, temperature=0.05, similarity="cosine").item()
@@ -332,7 +333,7 @@ def test_a_document_is_masked():
 def test_declutr_keeps_anchors_of_its_document_as_negatives():
     spans = torch.tensor([[[1, 0], [0.6, 0.8]], [[0, 1], [0, 1]]], dtype=torch.float64)
     rows = batch(anchor=view([0, 0]), positive=view([0, 0], text=[2, 3]))
-    term = all_pairs("anchor", "positive", 0.05, "cosine", within_document=True)
+    term = all_pairs("anchor", "positive", 0.05, within_document=True)
     found = value(term, A, spans.mean(dim=1), rows=rows)
     assert found == pytest.approx(GOLDEN["declutr_two_positives"], abs=1e-9)
 
@@ -343,8 +344,8 @@ def test_conpono_maps_its_context():
     context = torch.tensor([[1.0, 0.0]], dtype=torch.float64)
     targets = torch.tensor([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]], dtype=torch.float64)
     rows = batch(anchor=view([0]), positive=view([0, 1, 2]))
-    term = contrast("anchor", "positive", 1.0, "dot", bilinear=True)
-    found = value(term, context, targets, rows=rows, who=learner(bilinear=linear))
+    term = contrast("anchor", "positive", 1.0, bilinear=True)
+    found = value(term, context, targets, rows=rows, who=learner("dot", bilinear=linear))
     assert found == pytest.approx(GOLDEN["conpono_bilinear"], abs=1e-9)
 
 
@@ -353,7 +354,7 @@ def test_a_view_may_choose_among_itself():
     rows = batch(sentence=sentences)
     how = (0.1, "cosine")
     assert_same(
-        contrast("sentence", "sentence", *how),
+        contrast("sentence", "sentence", how[0]),
         lambda v: slow_choice(v["sentence"], v["sentence"], sentences, sentences, how).mean(),
         drawn(rows, 4),
         rows,
@@ -365,7 +366,7 @@ def test_a_queue_adds_negatives_and_no_positive(seed):
     rows, how = tangled(seed), (0.05, "cosine")
     keys = torch.randn(3, 5, dtype=torch.float64)
     assert_same(
-        contrast("anchor", "positive", *how, queue=True),
+        contrast("anchor", "positive", how[0], queue=True),
         lambda v: slow_choice(
             v["anchor"], v["positive"], *rows.views.values(), how, extra=keys
         ).mean(),
@@ -387,8 +388,8 @@ def test_a_bilinear_map_acts_on_the_anchors_and_learns(seed):
         mapped = torch.stack([slow_weight @ anchor for anchor in v["anchor"]])
         return slow_choice(mapped, v["positive"], *rows.views.values(), how).mean()
 
-    term = contrast("anchor", "positive", *how, bilinear=True)
-    assert_same(term, slow, drawn(rows, 5), rows, learner(bilinear=linear))
+    term = contrast("anchor", "positive", how[0], bilinear=True)
+    assert_same(term, slow, drawn(rows, 5), rows, learner("dot", bilinear=linear))
     torch.testing.assert_close(linear.weight.grad, slow_weight.grad, atol=1e-10, rtol=1e-9)
 
 
@@ -405,7 +406,7 @@ def test_the_order_of_a_batch_changes_no_term(make):
         }
     )
     vectors = drawn(rows, 5)
-    term = make("anchor", "positive", 0.05, "cosine")
+    term = make("anchor", "positive", 0.05)
     before, _ = term(vectors, rows, learner())
     after, _ = term({name: v[order] for name, v in vectors.items()}, moved, learner())
     torch.testing.assert_close(before, after, atol=1e-12, rtol=0)

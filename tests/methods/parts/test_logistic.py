@@ -10,16 +10,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sentemb_core.errors import NoNegativesError, RecipeError
+from sentemb_core.errors import NoNegativesError
+from sentemb_core.methods.bce import binary, pair_bce
+from sentemb_core.methods.ct import tension
 from sentemb_core.methods.hicl import segment_contrast
-from sentemb_core.methods.parts.logistic import (
-    binary,
-    binary_cross_entropy,
-    jensen_shannon,
-    mutual_information,
-    pair_bce,
-    tension,
-)
+from sentemb_core.methods.is_bert import jensen_shannon, mutual_information
+from sentemb_core.methods.parts.info_nce import binary_cross_entropy
 from sentemb_core.methods.sg_opt import layer_contrast
 from sentemb_core.methods.sncse import soft_negative
 from tests.methods.batches import (
@@ -78,12 +74,6 @@ def test_other_readings_of_the_printed_temperature_have_other_values():
         for name, scores in (("literal", cosines**0.05), ("times", cosines * 0.05))
     }
     assert found == pytest.approx({name: GOLDEN["bce"][name] for name in found}, abs=5e-7)
-
-
-@pytest.mark.parametrize("temperature", [0.0, -0.05])
-def test_bce_refuses_a_temperature_that_is_not_positive(temperature):
-    with pytest.raises(RecipeError, match=rf"found {temperature}\b"):
-        pair_bce(A, B, OWN, ~OWN, temperature=temperature, similarity="cosine")
 
 
 @given(masked_scores())
@@ -229,7 +219,7 @@ def test_a_single_sentence_has_none_at_all():
 @pytest.mark.parametrize(
     ("term", "reach"),
     [
-        (binary("anchor", "positive", 0.05, "cosine"), 6),
+        (binary("anchor", "positive", 0.05), 6),
         (tension("anchor", "positive"), 6),
         (tension("anchor", "positive", rivals=2), 3),
     ],
@@ -264,8 +254,8 @@ def reordered(rows, order):
 @pytest.mark.parametrize(
     "term",
     [
-        segment_contrast("tokens", "sentence", 0.1, "cosine"),
-        binary("tokens", "sentence", 0.1, "cosine"),
+        segment_contrast("tokens", "sentence", 0.1),
+        binary("tokens", "sentence", 0.1),
         soft_negative("tokens", "sentence", "tokens", low=0.1, high=0.3),
     ],
 )
@@ -309,7 +299,7 @@ def test_bce_judges_every_pair_that_the_masks_allow(seed):
                     total = total + (1 + x.exp()).log()
         return total / len(left)
 
-    assert_same(binary("anchor", "positive", 0.05, "cosine"), slow, drawn(rows, 5), rows)
+    assert_same(binary("anchor", "positive", 0.05), slow, drawn(rows, 5), rows)
 
 
 def test_tension_of_a_large_batch_has_eight_pairs_a_row():

@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 
 from sentemb_core.encoder.encoder import Encoder
-from sentemb_core.methods.autoencoders import CausalDecoder
+from sentemb_core.methods.autoencoders import CausalDecoder, filled_in, rewritten
+from sentemb_core.methods.condenser import condensed
 from sentemb_core.methods.diffcse import Discriminator
-from sentemb_core.methods.infocse_aux import AuxiliaryNetwork
+from sentemb_core.methods.infocse_aux import AuxiliaryNetwork, aggregated
 from sentemb_core.methods.parts import masked_language as language_head
-from sentemb_core.methods.parts import masked_language as sample_losses
-from sentemb_core.methods.parts.masked_language import LanguageHead, MaskFiller
+from sentemb_core.methods.parts.masked_language import LanguageHead, MaskFiller, masked_language
 from sentemb_core.methods.parts.method import Learner, Rows, SampleLoss
 from sentemb_core.methods.parts.transformer_layers import token_table
 from sentemb_core.methods.parts.views import IGNORED
@@ -105,38 +105,36 @@ def edit_losses(who, rows):
 
 CASES = {
     "masked_language": Case(
-        sample_losses.masked_language(),
+        masked_language(),
         lambda e: {"language": LanguageHead(e)},
         slow_masked_language,
         masked_ids=True,
     ),
     "condensed": Case(
-        sample_losses.condensed(skip_from=1),
+        condensed(skip_from=1),
         lambda e: {"condenser": MaskFiller(e)},
         slow_condensed,
         masked_ids=True,
     ),
     "aggregated": Case(
-        sample_losses.aggregated(),
+        aggregated,
         lambda e: {"auxiliary": AuxiliaryNetwork(e, None, random_head=True)},
         slow_aggregated,
     ),
     "aggregated, learning": Case(
-        sample_losses.aggregated(),
+        aggregated,
         lambda e: {"auxiliary": AuxiliaryNetwork(e, None, random_head=True, detach=False)},
         slow_aggregated,
     ),
-    "filled_in": Case(
-        sample_losses.filled_in(), lambda e: {"decoder": MaskFiller(e)}, slow_filled_in
-    ),
+    "filled_in": Case(filled_in, lambda e: {"decoder": MaskFiller(e)}, slow_filled_in),
     "rewritten": Case(
-        sample_losses.rewritten(),
+        rewritten,
         lambda e: {"decoder": CausalDecoder(e)},
         slow_rewritten,
         all_targets=True,
     ),
     "rewritten, tied": Case(
-        sample_losses.rewritten(),
+        rewritten,
         lambda e: {"decoder": CausalDecoder(e, layers=None)},
         slow_rewritten,
         all_targets=True,

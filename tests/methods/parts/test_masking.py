@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sentemb_core.errors import RecipeError
-from sentemb_core.methods.parts.masking import Masking, masked, with_masked_inputs
+from sentemb_core.methods.parts.masked_language import Masking, masked, with_masked_inputs
 from sentemb_core.methods.parts.views import IGNORED
 from tests import tiny
 from tests.methods.drawing import content_rows, listed, seen, texts_of

@@ -1,6 +1,5 @@
 """Negation by rules of thumb."""
 
-import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -8,12 +7,8 @@ from sentemb_core.methods.parts.negation import (
     lemma_of_past,
     lemma_of_third_person,
     negated,
-    negations,
 )
-from sentemb_core.methods.sncse import prompted
-from tests import tiny
 from tests.examples import at_least
-from tests.methods.drawing import listed, seen, texts_of
 
 OPPOSITES = (
     ("He is happy.", "He is not happy."),
@@ -129,22 +124,3 @@ def test_pasts_have_these_lemmas():
 def test_lemmas_of_third_persons():
     found = [lemma_of_third_person(word) for word in ("goes", "carries", "says", "glass", "cats")]
     assert found == ["go", "carry", "say", None, None]
-
-
-def test_a_view_is_negated_as_text_and_then_prompted():
-    encoder = tiny.bert()
-    names = {5: "is", 6: "he", 7: "not", 8: "here"}
-    ids = {name: k for k, name in names.items()}
-
-    def decode(rows):
-        return [" ".join(names[k] for k in row.tolist() if k > 3) for row in rows]
-
-    def encode(texts):
-        return [np.array([2, *(ids[word] for word in text.split()), 3]) for text in texts]
-
-    maker = negations(texts_of([2, 6, 5, 8, 3], [2, 6, 5, 7, 8, 3]), decode, encode)
-    assert listed(seen(maker).tokens) == [[2, 6, 5, 7, 8, 3], [2, 6, 5, 8, 3]]
-    backwards = negations(texts_of([2, 6, 5, 3]), decode, encode, lambda text: "is he not")
-    assert listed(seen(backwards).tokens) == [[2, 5, 6, 7, 3]]
-    view = seen(prompted(maker, [9], [10], encoder.max_length, special_tokens=True))
-    assert listed(view.tokens)[1] == [2, 9, 6, 5, 8, 10, 3]

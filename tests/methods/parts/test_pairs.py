@@ -53,6 +53,7 @@ def test_sentences_and_documents_are_paired_with_themselves(corpus):
 
 @given(corpora(), st.integers(1, 30), st.booleans())
 def test_a_long_document_has_as_many_content_tokens_as_asked_for(corpus, least, special):
+    corpus.special_tokens = special
     bounds = corpus.offsets.tolist()
     tokens = [
         sum(len(corpus.sentences[k]) - 2 * special for k in range(a, b))
@@ -63,7 +64,7 @@ def test_a_long_document_has_as_many_content_tokens_as_asked_for(corpus, least, 
         for d, held in enumerate(corpus.held_out)
         if not held and tokens[d] >= least
     ]
-    source = sources.long_documents(least, special_tokens=special)
+    source = sources.long_documents(least)
     if len(expected) >= 2:
         assert listed(source(corpus, None)) == expected
     else:
@@ -72,8 +73,8 @@ def test_a_long_document_has_as_many_content_tokens_as_asked_for(corpus, least, 
 
 
 def test_too_small_a_share_of_long_documents_is_refused():
-    corpus = tiny.corpus([1] * 220 + [2] * 3)
-    source = sources.long_documents(11, special_tokens=False)
+    corpus = tiny.corpus([1] * 220 + [2] * 3, special=False)
+    source = sources.long_documents(11)
     corpus.sentences = [np.full(6, 5)] * len(corpus)
     with pytest.raises(
         EmptyPairsError, match=r"2%.* found 3 of 223.* 12 tokens.* training\.method\.longest"
@@ -82,12 +83,12 @@ def test_too_small_a_share_of_long_documents_is_refused():
 
 
 def test_documents_too_short_for_spans_give_one_warning(caplog: pytest.LogCaptureFixture):
-    corpus = tiny.corpus([1, 2, 2, 1, 1])
+    corpus = tiny.corpus([1, 2, 2, 1, 1], special=False)
     corpus.sentences = [np.full(6, 5)] * len(corpus)
-    sources.long_documents(11, special_tokens=False)(corpus, None)
+    sources.long_documents(11)(corpus, None)
     assert [record.args for record in caplog.records] == [(3, 5, 11)]
     caplog.clear()
-    sources.long_documents(6, special_tokens=False)(corpus, None)
+    sources.long_documents(6)(corpus, None)
     assert not caplog.records
 
 

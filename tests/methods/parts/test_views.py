@@ -12,7 +12,6 @@ from sentemb_core.methods.parts.views import (
     View,
     content_of,
     first,
-    frame_of,
     negatives,
     owners,
     positives,
@@ -35,7 +34,7 @@ rows_of_labels = st.lists(st.tuples(*[st.integers(0, 3)] * 3), min_size=1, max_s
 def view_of(rows, *, worded=False):
     document, group, text = np.array(rows, dtype=np.int64).T
     wording = (text + document) % 4 if worded else None
-    return View([np.array([1])] * len(rows), document, group, text, wording)
+    return View([np.array([1])] * len(rows), document, group, text, wording=wording)
 
 
 def slow_negatives(left, right, positive):
@@ -86,7 +85,7 @@ def test_views_of_sentences_carry_their_documents_and_texts():
 def test_with_removal_the_sentence_is_never_in_its_context_and_without_always():
     corpus = numbered([4, 2, 5])
     for removal, inside in ((1.0, False), (0.0, True)):
-        view = context(removal, 288, special_tokens=True)(corpus, every_sentence(corpus), rng())
+        view = context(removal, 286)(corpus, every_sentence(corpus), rng())
         for k, tokens in enumerate(view.tokens):
             document = corpus.document_of[k]
             everyone = range(corpus.offsets[document], corpus.offsets[document + 1])
@@ -95,14 +94,14 @@ def test_with_removal_the_sentence_is_never_in_its_context_and_without_always():
 
 def test_nine_contexts_in_ten_lose_their_sentence():
     corpus = numbered([2] * 1000)
-    view = context(0.9, 288, special_tokens=True)(corpus, every_sentence(corpus), rng())
+    view = context(0.9, 286)(corpus, every_sentence(corpus), rng())
     kept = np.mean([len(words(tokens)) == 2 for tokens in view.tokens])
     assert 0.07 < kept < 0.13
 
 
 def test_a_context_takes_the_nearest_sentences_up_to_its_limit():
     corpus = numbered([9])
-    view = context(1.0, 2 + 4 * 3, special_tokens=True)(corpus, every_sentence(corpus), rng())
+    view = context(1.0, 4 * 3)(corpus, every_sentence(corpus), rng())
     assert words(view.tokens[4]) == [2, 3, 5, 6]
     assert words(view.tokens[0]) == [1, 2, 3, 4]
     assert max(map(len, view.tokens)) <= 14
@@ -113,12 +112,8 @@ def test_a_context_takes_the_nearest_sentences_up_to_its_limit():
 def test_surroundings_are_the_sentences_of_a_context_each_by_itself(removal, limit, seed):
     corpus = numbered([9, 2, 4])
     draw = every_sentence(corpus)
-    text = context(removal, limit + 2, special_tokens=True)(
-        corpus, draw, np.random.default_rng(seed)
-    )
-    view = surroundings(removal, limit, special_tokens=True)(
-        corpus, draw, np.random.default_rng(seed)
-    )
+    text = context(removal, limit)(corpus, draw, np.random.default_rng(seed))
+    view = surroundings(removal, limit)(corpus, draw, np.random.default_rng(seed))
     for k, whole in enumerate(text.tokens):
         own = np.flatnonzero(view.owner == k)
         assert [words(view.tokens[row]) for row in own] == [[word] for word in words(whole)]
@@ -133,14 +128,14 @@ def test_surroundings_are_the_sentences_of_a_context_each_by_itself(removal, lim
 
 def test_of_a_long_sentence_only_what_an_encoder_reads_fills_the_surroundings():
     corpus = replace(numbered([5]), limit=4)  # two words of three, and the special tokens
-    view = surroundings(1.0, 8, special_tokens=True)(corpus, every_sentence(corpus), rng())
+    view = surroundings(1.0, 8)(corpus, every_sentence(corpus), rng())
     assert np.bincount(view.owner).tolist() == [4] * 5
 
 
 def test_surroundings_are_those_of_the_second_sentence():
     corpus = numbered([3, 3])
     draw = Draw(np.array([0, 5]), np.array([1, 3]), np.arange(2))
-    view = surroundings(1.0, 60, special_tokens=True)(corpus, draw, rng())
+    view = surroundings(1.0, 60)(corpus, draw, rng())
     assert [words(tokens) for tokens in view.tokens] == [[0], [2], [4], [5]]
     assert view.text.tolist() == corpus.text_hashes[[1, 1, 3, 3]].tolist()
 
@@ -151,7 +146,7 @@ def test_sums_say_the_same_if_all_their_parts_do():
     one = corpus.sentences[:3]
     corpus.sentences = [*one, one[0], one[1], np.array([2, 60, 3]), *one]
     draw = Draw(*[corpus.offsets[:-1]] * 2, np.arange(3))
-    sums = owners(surroundings(0.0, 60, special_tokens=True)(corpus, draw, rng()))
+    sums = owners(surroundings(0.0, 60)(corpus, draw, rng()))
     assert (sums.wording[:, None] == sums.wording).tolist() == [
         [True, False, True],
         [False, True, False],
@@ -163,7 +158,7 @@ def test_sums_say_the_same_if_all_their_parts_do():
 @settings(max_examples=40)
 def test_no_context_exceeds_its_limit_or_is_empty(limit, special):
     corpus = tiny.corpus([2, 7, 3], special=special)
-    view = context(0.5, limit, special_tokens=special)(corpus, every_sentence(corpus), rng())
+    view = context(0.5, limit - 2 * special)(corpus, every_sentence(corpus), rng())
     lengths = [len(tokens) for tokens in view.tokens]
     assert max(lengths) <= limit
     assert min(lengths) > 2 * special
@@ -182,21 +177,15 @@ def test_ranks_count_those_of_a_group_with_a_smaller_key_or_an_equal_one_before(
 
 def test_what_a_frame_holds_at_either_end_is_no_content():
     rows = [np.array(row) for row in ([1, 2, 3, 4, 5], [6, 7, 8], [9, 10, 11, 12])]
-    content = content_of(rows, (1, 2))
+    content = content_of(replace(seen(texts_of(*rows)), frame=(1, 2)))
     assert content.ids[content.inner].tolist() == [2, 3, 10]
     assert content.counts.tolist() == [2, 0, 1]
     assert listed(rows_of(content.ids, content.lengths)) == listed(rows)
 
 
-def test_a_prompt_at_one_end_alone_is_the_frame_all_the_same():
-    view = seen(texts_of([1, 2, 3]))
-    assert frame_of(view, special_tokens=True) == (1, 1)
-    assert frame_of(replace(view, frame=(2, 0)), special_tokens=True) == (2, 0)
-
-
 def test_a_context_begins_and_ends_as_a_sentence_does():
     corpus = numbered([3])
-    view = context(1.0, 288, special_tokens=True)(corpus, every_sentence(corpus), rng())
+    view = context(1.0, 286)(corpus, every_sentence(corpus), rng())
     for tokens in view.tokens:
         assert tokens[0] == 2
         assert tokens[-1] == 3
@@ -205,12 +194,12 @@ def test_a_context_begins_and_ends_as_a_sentence_does():
 
 def test_a_static_encoder_has_contexts_without_special_tokens():
     corpus = tiny.corpus([3, 3], special=False)
-    view = context(1.0, 288, special_tokens=False)(corpus, every_sentence(corpus), rng())
+    view = context(1.0, 288)(corpus, every_sentence(corpus), rng())
     for tokens in view.tokens:
         assert tokens.min() >= 4
 
 
 def test_no_rows_have_no_content():
-    content = content_of([])
+    content = content_of(seen(texts_of()))
     assert (len(content.ids), len(content.counts)) == (0, 0)
     assert rows_of(content.ids, content.lengths) == []
