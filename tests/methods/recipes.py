@@ -95,6 +95,16 @@ RECIPES = (
     Recipe("rtd_mlm", NEW_HEAD, fixed=LOWER + EDITOR),
 )
 
+STATIC = (
+    Recipe("conpono"),
+    Recipe("ict"),
+    Recipe("cpc"),
+    Recipe("fine_tune"),
+    Recipe("infocse_idc"),
+    Recipe("infocse_idc", {"temperature": 0.3, "batches": "cluster"}),
+)
+"""Methods that can train a static table."""
+
 
 @cache
 def corpus() -> tiny.TinyCorpus:

@@ -220,25 +220,3 @@ def test_consert_perturbs_each_view_as_asked(names, reader, monkeypatch):
         method, _ = made("consert", first=one, second=other, **how)
         wanted = (reader if one == names else plain, reader if other == names else plain)
         assert (method.forward_passes["anchor"], method.forward_passes["positive"]) == wanted
-
-
-def test_without_perturbation_and_dropout_both_views_are_equal():
-    ids, mask = random_rows(5, 7, 3)
-    plain = learner().encoder(ids, mask)
-    for reader in (perturbed(), perturbed(token_cutoff(0.0), feature_cutoff(0.0))):
-        assert torch.equal(read(reader, learner(), ids, mask).pooled, plain)
-
-
-def test_gradients_flow_through_what_is_left():
-    subject = learner()
-    ids, mask = random_rows(8, 6)
-    read(perturbed(feature_cutoff(0.2)), subject, ids, mask).pooled.sum().backward()
-    grad = subject.encoder.backbone.embeddings.word_embeddings.weight.grad
-    assert grad[ids[0, 0]].abs().sum() > 0
-
-
-def test_reading_leaves_no_gradient_in_the_encoder():
-    subject = learner()
-    ids, mask = random_rows(6, 9)
-    moved(subject, ids, mask, 0.3)
-    assert all(weight.grad is None for weight in subject.encoder.parameters())

@@ -8,7 +8,6 @@ import torch
 from torch import nn
 
 from sentemb_core.methods.diffcse import Discriminator, Generator, edit_detection
-from sentemb_core.methods.parts.copies import FrozenCopy
 from sentemb_core.methods.parts.views import Batch, View
 from tests.methods import samples, slow
 from tests.methods.parts.test_masked_language import replaced
@@ -51,25 +50,6 @@ def test_the_paper_draws_where_the_input_hides_a_token(encoder):
 def test_with_nothing_hidden_nothing_is_drawn(encoder):
     found, rows = generator(encoder, sample="multinomial"), samples.masked_rows(encoder)
     assert found(rows.ids, rows.mask, rows.ids).equal(rows.ids)
-
-
-def test_a_generator_learns_nothing(encoder):
-    judge = Discriminator(encoder, generator(encoder))
-    rows = samples.masked_rows(encoder)
-    judge.train()
-    judge.loss(rows.reading.pooled, rows.ids, rows.mask, rows.inputs).backward()
-    assert not any(weight.requires_grad for weight in judge.edit.parameters())
-    assert set(samples.gradients(judge.edit).values()) == {None}
-    assert samples.learns(judge.encoder)
-    assert samples.learns(judge.classifier)
-    assert samples.learns(encoder)  # by the vector
-
-
-def test_a_frozen_copy_is_taken_as_it_is_and_is_the_generators_to_save():
-    copied = FrozenCopy(samples.encoder())
-    found = generator(copied)
-    assert found.encoder is copied
-    assert [name for name in found.state_dict() if name.startswith("encoder.")]
 
 
 def test_a_discriminator_begins_with_the_weights_of_the_encoder(encoder):
@@ -117,23 +97,3 @@ def test_without_logits_every_real_token_costs_log_2(encoder):
     nn.init.zeros_(judge.classifier.weight)
     loss = judge.loss(rows.reading.pooled, rows.ids, rows.mask, rows.inputs)
     assert (loss / rows.mask.sum()).item() == pytest.approx(log(2))
-
-
-def test_on_raw_vectors_both_forms_agree(encoder):
-    who = samples.learner(encoder, discriminator=Discriminator(encoder, generator(encoder)))
-    rows = samples.masked_rows(encoder)
-    batch = Batch({"one": view()}, pairs=3)
-    loss, _ = edit_detection("one")({"one": rows.reading.pooled}, batch, who)
-    judge = who.networks["discriminator"]
-    single = judge.loss(rows.reading.pooled, rows.ids, rows.mask, rows.inputs) / rows.mask.sum()
-    torch.testing.assert_close(loss, single)
-
-
-def test_the_order_of_the_batch_does_not_matter(encoder):
-    who = samples.learner(encoder, discriminator=Discriminator(encoder, replaced))
-    vectors = samples.masked_rows(encoder).reading.pooled
-    order = [2, 0, 1]
-    shuffled = view([samples.SENTENCES[k] for k in order], [samples.MASKED[k] for k in order])
-    plain, _ = edit_detection("one")({"one": vectors}, Batch({"one": view()}, 3), who)
-    other, _ = edit_detection("one")({"one": vectors[order]}, Batch({"one": shuffled}, 3), who)
-    torch.testing.assert_close(plain, other)

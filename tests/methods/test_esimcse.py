@@ -27,17 +27,6 @@ def test_the_newest_stay_in_order(size, pushes):
         assert queue.keys[:, 0].tolist() == line[max(0, len(line) - size) :]
 
 
-def test_a_checkpoint_keeps_the_queue():
-    queue, fresh = Queue(5, 3), Queue(5, 3)
-    queue.push(torch.randn(3, 3))
-    fresh.load_state_dict(queue.state_dict())
-    assert len(fresh.keys) == 3
-    torch.testing.assert_close(fresh.keys, queue.keys)
-    fresh.push(torch.ones(4, 3))
-    assert len(fresh.keys) == 5
-    torch.testing.assert_close(fresh.keys[0], queue.keys[2])
-
-
 def extra(rows, view):
     return [len(new) - len(old) - 2 for old, new in zip(rows, view.tokens, strict=True)]
 

@@ -14,6 +14,7 @@ from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
 from sentemb_core.methods.parts.views import Batch
 from sentemb_core.training import gradients
 from sentemb_core.training.batches import sampler_for
+from sentemb_core.training.gradients import GradientJob
 from sentemb_core.training.loop import train
 from sentemb_core.training.passes import plain_gradients
 from tests import tiny
@@ -21,10 +22,11 @@ from tests.interrupted import BreakingOff, InterruptionError, assert_same_weight
 from tests.methods.recipes import (
     MOMENTUM,
     RECIPES,
+    STATIC,
+    annotation,
     config_of,
     corpus,
     made,
-    sampler_of,
 )
 from tests.methods.steps import (
     REGROUPED,
@@ -41,13 +43,37 @@ steady_recipe = pytest.mark.parametrize(
 STEPS = 30
 
 
-def trained(recipe, work, *, stop=None, **training):
+def trained(recipe, work, *, stop=None, encoder=None, texts=None, **training):
     """Learner and losses of a training, interrupted after step `stop`."""
-    method, learner = made(recipe.name, **recipe.settings)
+    method, learner = made(recipe.name, encoder, **recipe.settings)
     config = config_of(recipe.name, recipe.settings, **training)
+    sampler = sampler_for(config, method, texts or corpus(), annotation())
     on_step = BreakingOff(stop)
-    train(learner, method, sampler_of(config, method), config, work, on_step=on_step)
+    train(learner, method, sampler, config, work, on_step=on_step)
     return learner, on_step.losses
+
+
+@pytest.mark.parametrize("recipe", STATIC, ids=str)
+def test_thirty_steps_lower_the_loss_of_a_static_table(recipe, tmp_path):
+    plain = tiny.corpus([4] * 16, special=False)
+    how = {"encoder": tiny.static(), "texts": plain, "steps": STEPS, "batch_size": 16}
+    _, losses = trained(recipe, tmp_path, **how)
+    assert len(losses) == STEPS
+    assert np.mean(losses[-5:]) < 0.8 * np.mean(losses[:5])
+
+
+@every_recipe
+def test_the_loss_is_the_weighted_sum_of_its_metrics_in_chunks_too(recipe):
+    method, learner, batch = second_step(recipe)
+    weighted = {**method.terms, **method.sample_terms}
+    found = []
+    for chunk in (None,) if method.reads_at_once else (None, 5):
+        done = GradientJob(learner, method, bfloat16=False, seed=3).run(batch, 0, chunk)
+        found.append({name: done.metrics[name] for name in weighted})
+        total = sum(weighted[name][0] * value for name, value in found[-1].items())
+        assert done.loss == pytest.approx(total, rel=1e-6)
+    if not recipe.perturbed:
+        assert found[-1] == pytest.approx(found[0], rel=1e-4)
 
 
 def test_every_method_has_a_recipe():

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from safetensors.torch import load, save
 
-from sentemb_core.methods.parts.heads import batch_norm_mlp
+from sentemb_core.methods.parts.heads import batch_norm_mlp, mlp
 from sentemb_core.methods.parts.info_nce import all_pairs
 from sentemb_core.methods.parts.pairs import Annotation
 from sentemb_core.methods.parts.tokenizer_tools import ids_of, mask_id
@@ -37,6 +37,8 @@ from tests.methods.steps import (
     step_of,
     without_dropout,
 )
+
+PLAIN = {"first": (), "second": ()}
 
 
 def test_without_dropout_both_views_of_simcse_are_the_same_bits():
@@ -100,10 +102,19 @@ def test_esimcse_without_repetition_and_queue_is_simcse():
     assert other[0] != pytest.approx(ours[0], rel=1e-3)
 
 
-@pytest.mark.parametrize("name", ["diffcse", "infocse_aux"])
-def test_an_auxiliary_network_of_weight_0_leaves_simcse(name):
-    settings = NEW_HEAD | {"weight": 0.0}
-    batch, base = batch_of(name, settings), simcse_under(batch_norm_mlp)
+@pytest.mark.parametrize(
+    ("name", "settings", "head"),
+    [
+        ("diffcse", NEW_HEAD, batch_norm_mlp),
+        ("infocse_aux", NEW_HEAD, batch_norm_mlp),
+        ("infocse_aux", NEW_HEAD | {"head": "tanh"}, mlp),
+        ("clm_autoencoder", {"simcse": 1.0}, None),
+        ("mlm_autoencoder", {"simcse": 1.0}, None),
+    ],
+)
+def test_a_network_of_weight_0_leaves_simcse(name, settings, head):
+    settings = settings | {"weight": 0.0}
+    batch, base = batch_of(name, settings), simcse_under(head)
     assert_alike(made(name, **settings), base, batch, of="encoder.")
     weighty = step_of(*made(name, **settings | {"weight": 1.0}), batch)
     assert weighty[0] != pytest.approx(step_of(*base, batch)[0], rel=1e-3)
@@ -172,26 +183,20 @@ def test_infocse_idc_differs_from_conpono_only_in_its_pairs():
     assert not all(map(np.array_equal, clustered.tokens, theirs.views["positive"].tokens))
 
 
-def test_unperturbed_views_of_consert_are_equal():
-    nothing = {"first": (), "second": ()}
-    method, learner = made("consert", **nothing)
+@pytest.mark.parametrize(
+    ("settings", "alike"),
+    [
+        (PLAIN, lambda cosine: torch.allclose(cosine, torch.ones(12), atol=1e-6, rtol=0)),
+        (PLAIN | {"dropout": True}, lambda cosine: cosine.min() < 0.999),
+        ({}, lambda cosine: cosine.max() < 0.999),
+    ],
+    ids=["plain", "with dropout", "perturbed"],
+)
+def test_unperturbed_views_of_consert_differ_only_by_dropout(settings, alike):
+    method, learner = made("consert", **settings)
     learner.encoder.train(method.dropout)
-    vectors = step_of(method, learner, batch_of("consert", nothing))[2]
-    cosine = F.cosine_similarity(vectors["anchor"], vectors["positive"])
-    torch.testing.assert_close(cosine, torch.ones(12), atol=1e-6, rtol=0)
-    perturbed, learner = made("consert")
-    vectors = step_of(perturbed, learner, batch_of("consert"))[2]
-    assert F.cosine_similarity(vectors["anchor"], vectors["positive"]).max() < 0.999
-
-
-@pytest.mark.parametrize("dropout", [False, True])
-def test_plain_views_of_consert_differ_only_by_dropout(dropout):
-    nothing = {"first": (), "second": (), "dropout": dropout}
-    method, learner = made("consert", **nothing)
-    learner.encoder.train(method.dropout)
-    vectors = step_of(method, learner, batch_of("consert", nothing))[2]
-    apart = F.cosine_similarity(vectors["anchor"], vectors["positive"]).min() < 0.999
-    assert apart == dropout
+    vectors = step_of(method, learner, batch_of("consert", settings))[2]
+    assert alike(F.cosine_similarity(vectors["anchor"], vectors["positive"]))
 
 
 @pytest.mark.parametrize(("name", "settings"), [("cpc", {}), ("conpono", {"window": 1})])
@@ -290,17 +295,3 @@ def test_sncse_without_its_margin_is_simcse_inside_prompts():
     sncse, other = made("sncse", weight=0.0, **PROMPT)
     without_dropout(other)
     assert_same_step(step_of(sncse, other, ours), step_of(prompts, learner, batch))
-
-
-def test_infocse_aux_of_weight_0_under_the_papers_head_is_simcse():
-    settings = NEW_HEAD | {"head": "tanh", "weight": 0.0}
-    batch, base = batch_of("infocse_aux", settings), made("simcse")
-    assert_alike(made("infocse_aux", **settings), base, batch, of="encoder.")
-
-
-@pytest.mark.parametrize("name", ["clm_autoencoder", "mlm_autoencoder"])
-def test_a_decoder_of_weight_0_leaves_simcse(name):
-    settings = {"simcse": 1.0, "weight": 0.0}
-    assert_alike(
-        made(name, **settings), simcse_under(None), batch_of(name, settings), of="encoder."
-    )

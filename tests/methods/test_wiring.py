@@ -23,7 +23,7 @@ from sentemb_core.training.gradients import GradientJob
 from sentemb_core.training.loop import learner_of
 from tests import tiny
 from tests.methods.cards import CARDS, CHANCE, Scene
-from tests.methods.recipes import NEW_HEAD, PROMPT, SLICES, Recipe, config_of
+from tests.methods.recipes import NEW_HEAD, PROMPT, SLICES, STATIC, Recipe, config_of
 
 PLAIN = {"first": (), "second": ()}
 SPANS = {"shortest": 2, "longest": 4, "anchors": 2}
@@ -98,9 +98,9 @@ CASES = (
 )
 
 
-def small_corpus() -> tiny.TinyCorpus:
+def small_corpus(*, special: bool) -> tiny.TinyCorpus:
     """So few documents that a batch has several sentences of one; two have the same words."""
-    found = tiny.corpus([4] * 5)
+    found = tiny.corpus([4] * 5, special=special)
     found.sentences[4:8] = found.sentences[:4]
     return found
 
@@ -135,9 +135,11 @@ def fixed_chance(monkeypatch):
     monkeypatch.setattr(torch, "rand", rand)
 
 
-def scene_of(recipe: Recipe, similarity: str):
+def scene_of(recipe: Recipe, similarity: str, kind: str):
     """Method and scene of a step in the middle of a training, without dropout."""
-    encoder = three_layers(similarity).double()
+    static = kind == "static"
+    encoder = tiny.static(similarity=similarity) if static else three_layers(similarity)
+    encoder = encoder.double()
     config = config_of(recipe.name, recipe.settings, batch_size=8)
     method = method_for(config.method, encoder)
     who = learner_of(method, encoder, seed=0)
@@ -150,7 +152,7 @@ def scene_of(recipe: Recipe, similarity: str):
     keys = torch.randn(3, encoder.dim, dtype=torch.float64)
     if "queue" in who.networks:
         who.networks["queue"].push(keys)
-    batch = sampler_for(config, method, small_corpus(), KNOWN).batch(0)
+    batch = sampler_for(config, method, small_corpus(special=not static), KNOWN).batch(0)
     return method, Scene(config.method, who, batch, keys, start)
 
 
@@ -184,11 +186,15 @@ def test_every_method_has_a_card_and_a_case():
 
 
 @pytest.mark.usefixtures("double", "fixed_chance")
-@pytest.mark.parametrize("recipe", CASES, ids=str)
-def test_a_step_is_the_loss_and_the_gradient_of_its_card(recipe):
+@pytest.mark.parametrize(
+    ("recipe", "kind"),
+    [*((case, "transformer") for case in CASES), *((case, "static") for case in STATIC)],
+    ids=str,
+)
+def test_a_step_is_the_loss_and_the_gradient_of_its_card(recipe, kind):
     number = [case for case in CASES if case.name == recipe.name].index(recipe)
     similarity = ("cosine", "dot")[number % 2]  # so both, for every method
-    method, scene = scene_of(recipe, similarity)
+    method, scene = scene_of(recipe, similarity, kind)
     loss = GradientJob(scene.who, method, bfloat16=False, seed=0).run(scene.batch, 0, None).loss
     ours = gradients_of(scene.who)
     expected = CARDS[recipe.name](scene)

@@ -104,11 +104,3 @@ def test_layers_come_along_only_when_somebody_asks(reader):
     ids = torch.tensor([[2, 9, 3], [2, 9, 3]])
     assert read(reader, subject, ids, None).layers == ()
     assert len(read(reader, subject, ids, None, layers=True).layers) == 3
-
-
-def test_token_features_teach_the_network_and_the_encoder():
-    subject = learner(cnn=TokenCNN(16))
-    ids, mask = random_rows(6, 4)
-    read(token_features, subject, ids, mask).pooled.square().sum().backward()
-    assert subject.networks["cnn"].convolutions[0].weight.grad.abs().sum() > 0
-    assert subject.encoder.backbone.embeddings.word_embeddings.weight.grad.abs().sum() > 0

@@ -12,7 +12,7 @@ from transformers import BertConfig, BertModel
 from sentemb_core.methods.autoencoders import CausalDecoder
 from sentemb_core.methods.ict import projection
 from sentemb_core.methods.is_bert import TokenCNN
-from sentemb_core.methods.parts.heads import batch_norm_mlp, bilinear, draw_weights, mlp, on_views
+from sentemb_core.methods.parts.heads import batch_norm_mlp, draw_weights, mlp, on_views
 from sentemb_core.methods.parts.masked_language import LanguageHead, MaskFiller
 from sentemb_core.methods.parts.transformer_layers import entrance, new_layers
 from sentemb_core.methods.parts.views import IGNORED
@@ -122,11 +122,6 @@ def test_orqas_projection_is_128_wide_and_normalises_each_row():
     torch.testing.assert_close(dropped[kept], expected[kept] / 0.9)
 
 
-def test_a_bilinear_map_begins_as_the_identity():
-    vectors = torch.randn(3, 64)
-    torch.testing.assert_close(bilinear(64)(vectors), vectors)
-
-
 @pytest.mark.parametrize("dim", [6, 16])
 def test_convolutions_equal_a_slow_loop_and_see_no_padding(dim):
     torch.manual_seed(0)
@@ -196,21 +191,3 @@ def test_the_batch_norm_head_remembers_its_statistics_in_the_state():
     head(vectors)
     fresh.load_state_dict(head.state_dict())
     torch.testing.assert_close(fresh.eval()(vectors), head.eval()(vectors))
-
-
-@pytest.mark.parametrize("dim", [9, 16])
-def test_convolutions_see_one_three_and_five_tokens(dim):
-    torch.manual_seed(0)
-    head, states = TokenCNN(dim), torch.randn(2, 7, dim)
-    found = head(states, torch.ones(2, 7, dtype=torch.int64))
-    assert found.shape == states.shape
-    changed = states.clone()
-    changed[0, 3] += 1
-    moved = (head(changed, torch.ones(2, 7, dtype=torch.int64)) - found).abs() > 1e-6
-    start = 0
-    for convolution, reach in zip(head.convolutions, (0, 1, 2), strict=True):
-        part = moved[0, :, start : start + convolution.out_channels].any(1)
-        assert part.nonzero().flatten().tolist() == list(range(3 - reach, 4 + reach))
-        start += convolution.out_channels
-    assert start == dim
-    assert not moved[1].any()

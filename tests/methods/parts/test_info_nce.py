@@ -23,12 +23,10 @@ from tests.methods.batches import (
     B,
     assert_same,
     batch,
-    cross_entropy,
     drawn,
     learner,
     may_be_wrong,
     seeds,
-    similarity_of,
     slow_choice,
     tangled,
     view,
@@ -273,37 +271,6 @@ def test_an_empty_queue_changes_nothing():
     assert queued(vectors, rows, learner(queue=Keys(torch.empty(0, 5))))[0] == plain
 
 
-@seeds
-@pytest.mark.parametrize("within", [False, True])
-def test_all_pairs_lets_every_row_choose_among_all_others(seed, within):
-    rows, how = tangled(seed), (0.1, "cosine")
-    n = len(rows.views["anchor"])
-    columns = [
-        (int(v.document[i]), int(v.text[i]), i) for v in rows.views.values() for i in range(n)
-    ]
-
-    def slow(v):
-        both = torch.cat([v["anchor"], v["positive"]])
-        losses = []
-        for i, (document, text, row) in enumerate(columns):
-            partner = (i + n) % (2 * n)
-            right_texts = {text, columns[partner][1]}
-            assert columns[partner][2] == row
-            rivals = [
-                similarity_of(both[i], both[j], how[1]) / how[0]
-                for j, (other, its_text, _) in enumerate(columns)
-                if j not in (i, partner)
-                and its_text not in right_texts
-                and (within or other != document)
-            ]
-            score = similarity_of(both[i], both[partner], how[1]) / how[0]
-            losses.append(cross_entropy(score, [(rival, 1.0) for rival in rivals]))
-        return torch.stack(losses).mean()
-
-    term = all_pairs("anchor", "positive", how[0], within_document=within)
-    assert_same(term, slow, drawn(rows, 5, seed=seed), rows)
-
-
 def test_the_forms_of_the_papers_have_their_golden_values():
     two = ("anchor", "positive", 0.05)
     queue = learner(queue=Keys(torch.tensor([[1.0, 0.0]])))
@@ -347,66 +314,3 @@ def test_conpono_maps_its_context():
     term = contrast("anchor", "positive", 1.0, bilinear=True)
     found = value(term, context, targets, rows=rows, who=learner("dot", bilinear=linear))
     assert found == pytest.approx(GOLDEN["conpono_bilinear"], abs=1e-9)
-
-
-def test_a_view_may_choose_among_itself():
-    sentences = view([0, 0, 0, 1, 1, 2, 2], group=[0, 0, 1, 2, 2, 3, 3], text=[0, 1, 2, 3, 0, 4, 5])
-    rows = batch(sentence=sentences)
-    how = (0.1, "cosine")
-    assert_same(
-        contrast("sentence", "sentence", how[0]),
-        lambda v: slow_choice(v["sentence"], v["sentence"], sentences, sentences, how).mean(),
-        drawn(rows, 4),
-        rows,
-    )
-
-
-@seeds
-def test_a_queue_adds_negatives_and_no_positive(seed):
-    rows, how = tangled(seed), (0.05, "cosine")
-    keys = torch.randn(3, 5, dtype=torch.float64)
-    assert_same(
-        contrast("anchor", "positive", how[0], queue=True),
-        lambda v: slow_choice(
-            v["anchor"], v["positive"], *rows.views.values(), how, extra=keys
-        ).mean(),
-        drawn(rows, 5),
-        rows,
-        learner(queue=Keys(keys)),
-    )
-
-
-@seeds
-def test_a_bilinear_map_acts_on_the_anchors_and_learns(seed):
-    rows, how = tangled(seed), (1.0, "dot")
-    weight = torch.randn(5, 5, dtype=torch.float64)
-    linear = nn.Linear(5, 5, bias=False, dtype=torch.float64)
-    linear.weight.data = weight.clone()
-    slow_weight = weight.clone().requires_grad_()
-
-    def slow(v):
-        mapped = torch.stack([slow_weight @ anchor for anchor in v["anchor"]])
-        return slow_choice(mapped, v["positive"], *rows.views.values(), how).mean()
-
-    term = contrast("anchor", "positive", how[0], bilinear=True)
-    assert_same(term, slow, drawn(rows, 5), rows, learner("dot", bilinear=linear))
-    torch.testing.assert_close(linear.weight.grad, slow_weight.grad, atol=1e-10, rtol=1e-9)
-
-
-@pytest.mark.parametrize("make", [contrast, all_pairs])
-def test_the_order_of_a_batch_changes_no_term(make):
-    rows = tangled(1)
-    order = torch.randperm(len(rows.views["anchor"]), generator=torch.Generator().manual_seed(0))
-    moved = batch(
-        **{
-            name: view(
-                v.document[order.numpy()], group=v.group[order.numpy()], text=v.text[order.numpy()]
-            )
-            for name, v in rows.views.items()
-        }
-    )
-    vectors = drawn(rows, 5)
-    term = make("anchor", "positive", 0.05)
-    before, _ = term(vectors, rows, learner())
-    after, _ = term({name: v[order] for name, v in vectors.items()}, moved, learner())
-    torch.testing.assert_close(before, after, atol=1e-12, rtol=0)

@@ -267,16 +267,6 @@ def test_no_more_logits_than_allowed_exist_at_a_time(monkeypatch):
     assert sorted(seen) == sorted([5, 5, 5, 5, 4] * 2)  # and again for the gradient
 
 
-def test_no_targets_cost_nothing():
-    encoder = samples.encoder()
-    head, table = LanguageHead(encoder), token_table(encoder)
-    states = torch.randn(2, 3, table.shape[1], requires_grad=True)
-    loss = head.loss(states, torch.full((2, 3), IGNORED), table)
-    loss.backward()
-    assert loss.item() == 0
-    assert not states.grad.any()
-
-
 @pytest.mark.parametrize("which", [name for name in CASES if name != "replaced_tokens"])
 def test_a_fresh_network_has_the_loss_of_equal_chances(which):
     """About log V a target."""

@@ -9,17 +9,10 @@ from sentemb_core.errors import RecipeError
 from sentemb_core.methods.parts.masked_language import Masking, masked, with_masked_inputs
 from sentemb_core.methods.parts.views import IGNORED
 from tests import tiny
-from tests.methods.drawing import content_rows, listed, seen, texts_of
+from tests.methods.drawing import content_rows, framed, listed, seen, texts_of
 
 MASK = 79
 MASKING = Masking(rate=0.15, mask_id=MASK, special=(0, 1, 2, 3, MASK), vocabulary=tiny.VOCABULARY)
-rows = st.lists(
-    st.lists(st.integers(4, 78), min_size=0, max_size=40, unique=True), min_size=1, max_size=5
-)
-
-
-def framed(rows):
-    return texts_of(*([2, *row, 3] for row in rows))
 
 
 @given(content_rows, st.floats(0.01, 0.99), st.integers(0, 99))

@@ -2,49 +2,12 @@
 
 import logging
 import re
-from dataclasses import replace
 
-import numpy as np
 import pytest
-import torch
 
 from sentemb_core.config.run import TrainingConfig
 from sentemb_core.methods.catalogue import method_for
-from sentemb_core.methods.parts.method import Learner, loss_of
-from sentemb_core.training.batches import sampler_for
 from tests import tiny
-
-
-def test_the_loss_follows_the_similarity_of_the_encoder():
-    config = TrainingConfig(method="conpono", batch_size=8)
-    corpus = tiny.corpus([4] * 6)
-    long_vectors = {"anchor": 3 * torch.randn(8, 4), "positive": torch.randn(8, 4)}
-    values = {}
-    for similarity in ("cosine", "dot"):
-        encoder = tiny.bert(similarity=similarity)
-        method = method_for(config.method, encoder)
-        batch = sampler_for(config, method, corpus).batch(0)
-        scaled = {name: 2 * vector for name, vector in long_vectors.items()}
-        values[similarity] = [
-            loss_of(method, vectors, batch, Learner(encoder))[0].item()
-            for vectors in (long_vectors, scaled)
-        ]
-    assert values["cosine"][0] == pytest.approx(values["cosine"][1], rel=1e-5)
-    assert values["dot"][0] != pytest.approx(values["dot"][1], rel=1e-2)
-
-
-def test_terms_add_up_by_their_weights():
-    config = TrainingConfig(method="conpono", batch_size=8)
-    learner = Learner(tiny.bert())
-    method = method_for(config.method, learner.encoder)
-    batch = sampler_for(config, method, tiny.corpus([4] * 6)).batch(0)
-    vectors = {"anchor": torch.randn(8, 4), "positive": torch.randn(8, 4)}
-    term = method.terms["contrast"][1]
-    doubled = replace(method, terms={"one": (0.5, term), "two": (1.5, term)})
-    single, _ = loss_of(method, vectors, batch, learner)
-    both, metrics = loss_of(doubled, vectors, batch, learner)
-    torch.testing.assert_close(both, 2 * single)
-    assert {"one", "two", "unopposed_anchors"} == set(metrics)
 
 
 @pytest.mark.parametrize(
@@ -73,14 +36,3 @@ def test_an_unusual_temperature_gives_one_warning(method, similarity, values, ca
     warnings = [line for line in caplog.messages if "temperature" in line]
     assert len(warnings) == (values is not None)
     assert all(re.search(values, line) for line in warnings)
-
-
-def test_equal_rows_differ_only_in_training():
-    encoder = tiny.bert()
-    ids = torch.from_numpy(np.array([[2, 10, 11, 3]] * 2))
-    encoder.train()
-    one, other = encoder(ids)
-    assert not torch.equal(one, other)
-    encoder.eval()
-    one, other = encoder(ids)
-    assert torch.equal(one, other)

@@ -162,6 +162,10 @@ def test_no_context_exceeds_its_limit_or_is_empty(limit, special):
     lengths = [len(tokens) for tokens in view.tokens]
     assert max(lengths) <= limit
     assert min(lengths) > 2 * special
+    for tokens in view.tokens:
+        inner = tokens[1:-1] if special else tokens
+        assert not special or (tokens[0], tokens[-1]) == (2, 3)
+        assert inner.min() >= 4
 
 
 def test_ranks_count_those_of_a_group_with_a_smaller_key_or_an_equal_one_before():
@@ -181,22 +185,6 @@ def test_what_a_frame_holds_at_either_end_is_no_content():
     assert content.ids[content.inner].tolist() == [2, 3, 10]
     assert content.counts.tolist() == [2, 0, 1]
     assert listed(rows_of(content.ids, content.lengths)) == listed(rows)
-
-
-def test_a_context_begins_and_ends_as_a_sentence_does():
-    corpus = numbered([3])
-    view = context(1.0, 286)(corpus, every_sentence(corpus), rng())
-    for tokens in view.tokens:
-        assert tokens[0] == 2
-        assert tokens[-1] == 3
-        assert not {2, 3} & set(tokens[1:-1].tolist())
-
-
-def test_a_static_encoder_has_contexts_without_special_tokens():
-    corpus = tiny.corpus([3, 3], special=False)
-    view = context(1.0, 288)(corpus, every_sentence(corpus), rng())
-    for tokens in view.tokens:
-        assert tokens.min() >= 4
 
 
 def test_no_rows_have_no_content():
