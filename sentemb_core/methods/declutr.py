@@ -12,16 +12,9 @@ from sentemb_core.documents import Documents, Tokens
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import RecipeError
 from sentemb_core.methods.parts.info_nce import all_pairs
-from sentemb_core.methods.parts.masked_language import (
-    LanguageHead,
-    masked,
-    masked_language,
-    masking,
-)
-from sentemb_core.methods.parts.method import Method, SampleTerm
+from sentemb_core.methods.parts.masked_language import with_masked_language
+from sentemb_core.methods.parts.method import Method
 from sentemb_core.methods.parts.pairs import content_tokens, long_documents
-from sentemb_core.methods.parts.tokenizer_tools import WITHOUT_MLM
-from sentemb_core.methods.parts.transformer_layers import require_table
 from sentemb_core.methods.parts.views import (
     Draw,
     View,
@@ -52,12 +45,7 @@ def declutr(settings: DeCLUTR, encoder: Encoder) -> Method:
     )
     if not settings.mlm:
         return method
-    require_table(encoder, WITHOUT_MLM)
-    return method.joined(
-        views={"anchor": masked(method.views["anchor"], masking(encoder, settings.mask_rate))},
-        sample_terms={"mlm": (settings.mlm, SampleTerm("anchor", masked_language()))},
-        networks=lambda encoder: {"language": LanguageHead(encoder)},
-    )
+    return with_masked_language(method, settings, encoder, "anchor", method.views["anchor"])
 
 
 def longest_span(settings: DeCLUTR, encoder: Encoder) -> int:

@@ -7,21 +7,17 @@ from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import RecipeError
 from sentemb_core.methods.parts.heads import mlp
 from sentemb_core.methods.parts.info_nce import contrast
-from sentemb_core.methods.parts.masked_language import (
-    LanguageHead,
-    masked,
-    masked_language,
-    masking,
-)
-from sentemb_core.methods.parts.method import Method, SampleTerm
+from sentemb_core.methods.parts.masked_language import with_masked_language
+from sentemb_core.methods.parts.method import Method
 from sentemb_core.methods.parts.pairs import identity
-from sentemb_core.methods.parts.tokenizer_tools import WITHOUT_MLM
-from sentemb_core.methods.parts.transformer_layers import require_table
 from sentemb_core.methods.parts.views import ViewMaker, first
 
 
 def simcse(settings: SimCSE, encoder: Encoder, text: ViewMaker = first) -> Method:
-    """Positive: the second pass over the same sentence. Negatives: second passes of the others."""
+    """Positive: the second pass over the same sentence. Negatives: second passes of the others.
+
+    With `mlm`, a third pass reads the sentence with masks ("w/ MLM").
+    """
     require_dropout(encoder, "simcse")
     method = Method(
         name="simcse",
@@ -30,18 +26,9 @@ def simcse(settings: SimCSE, encoder: Encoder, text: ViewMaker = first) -> Metho
         terms={"contrast": (1.0, contrast("anchor", "positive", settings.temperature))},
         head=mlp,
     )
-    return with_mlm(method, settings, encoder, text) if settings.mlm else method
-
-
-def with_mlm(method: Method, settings: SimCSE, encoder: Encoder, text: ViewMaker) -> Method:
-    """Return the method with a masked-language term on a pass of its own ("w/ MLM")."""
-    require_table(encoder, WITHOUT_MLM)
-    hidden = masked(text, masking(encoder, settings.mask_rate))
-    return method.joined(
-        views={"masked": hidden},
-        sample_terms={"mlm": (settings.mlm, SampleTerm("masked", masked_language()))},
-        networks=lambda encoder: {"language": LanguageHead(encoder)},
-    )
+    if not settings.mlm:
+        return method
+    return with_masked_language(method, settings, encoder, "masked", text)
 
 
 def require_dropout(encoder: Encoder, method: str) -> None:

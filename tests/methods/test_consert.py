@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from transformers import RobertaConfig, RobertaModel
 
 from sentemb_core.encoder.encoder import Encoder
-from sentemb_core.methods import consert
 from sentemb_core.methods.consert import (
     adversarial,
     entry_dropout,
@@ -17,8 +16,7 @@ from sentemb_core.methods.consert import (
 )
 from sentemb_core.methods.parts.info_nce import info_nce
 from tests import tiny
-from tests.methods.recipes import made
-from tests.methods.samples import Recorded, learner, random_rows, read
+from tests.methods.samples import learner, random_rows, read
 
 lengths = st.lists(st.integers(1, 9), min_size=1, max_size=5)
 rates = st.floats(0, 0.99)
@@ -189,34 +187,3 @@ def test_a_row_that_the_loss_does_not_depend_on_stays_as_it_is():
     found = moved(subject, ids, mask, 0.3, loss=lambda pooled: pooled[0, 0])
     torch.testing.assert_close(found.pooled[1], subject.encoder(ids, mask)[1], atol=1e-6, rtol=0)
     assert (found.pooled[0] - subject.encoder(ids, mask)[0]).norm() > 1e-3
-
-
-@pytest.mark.parametrize(
-    ("names", "reader"),
-    [
-        ((), Recorded("perturbed", ((), False))),
-        (("shuffle",), Recorded("perturbed", ((), True))),
-        (("token_cutoff",), Recorded("perturbed", ((Recorded("token_cutoff", (0.3,)),), False))),
-        (
-            ("dropout", "shuffle", "feature_cutoff"),
-            Recorded(
-                "perturbed",
-                ((Recorded("dropout", (0.3,)), Recorded("feature_cutoff", (0.3,))), True),
-            ),
-        ),
-        (("adversarial",), Recorded("adversarial", (2.0,))),
-    ],
-)
-def test_consert_perturbs_each_view_as_asked(names, reader, monkeypatch):
-    edits = {name: lambda rate, name=name: Recorded(name, (rate,)) for name in consert.EDITS}
-    monkeypatch.setattr(consert, "EDITS", edits)
-    monkeypatch.setattr(
-        consert, "perturbed", lambda *edits, shuffled: Recorded("perturbed", (edits, shuffled))
-    )
-    monkeypatch.setattr(consert, "adversarial", lambda *how: Recorded("adversarial", how))
-    how = {"rate": 0.3, "epsilon": 2.0, "temperature": 0.4}
-    plain = Recorded("perturbed", ((), False))
-    for one, other in ((names, ()), ((), names)):
-        method, _ = made("consert", first=one, second=other, **how)
-        wanted = (reader if one == names else plain, reader if other == names else plain)
-        assert (method.forward_passes["anchor"], method.forward_passes["positive"]) == wanted

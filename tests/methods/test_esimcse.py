@@ -2,7 +2,6 @@
 
 from itertools import groupby
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -11,7 +10,6 @@ from hypothesis import strategies as st
 from sentemb_core.methods.esimcse import Queue, repeated
 from sentemb_core.methods.hicl import segments
 from sentemb_core.training.gradients import GradientJob
-from tests import tiny
 from tests.methods.drawing import content_rows, framed, listed, seen
 from tests.methods.recipes import made
 from tests.methods.steps import batch_of
@@ -65,14 +63,6 @@ def test_repetition_follows_slicing_so_that_slices_agree():
     assert twice.weight.tolist() == seen(plain).weight.tolist()
 
 
-def test_the_papers_rule_repeats_two_words_of_a_short_sentence():
-    corpus = tiny.corpus([1] * 40)
-    corpus.sentences = [np.array([2, 10 + k, 3]) for k in range(40)]
-    for rule, longest in (("code", 3), ("paper", 4)):
-        batch = batch_of("esimcse", {"rule": rule}, documents=corpus)
-        assert max(map(len, batch.views["positive"].tokens)) == longest
-
-
 def test_the_queue_holds_the_momentum_encoders_anchors_under_the_head():
     settings = {"momentum": 0.5, "momentum_init": "random", "queue": 60}
     (method, who), batch = made("esimcse", **settings), batch_of("esimcse", settings)
@@ -87,13 +77,6 @@ def test_the_queue_holds_the_momentum_encoders_anchors_under_the_head():
     torch.testing.assert_close(who.networks["queue"].keys, keys)
     for own, old, new in zip(momentum.parameters(), before, who.encoder.parameters(), strict=True):
         torch.testing.assert_close(own, (old + new) / 2)
-
-
-@pytest.mark.parametrize("rule", ["code", "paper"])
-def test_repetition_at_rate_0_changes_nothing(rule):
-    rows = [list(range(4, 40))] * 3
-    view = seen(repeated(framed(rows), 0.0, rule=rule))
-    assert listed(view.tokens) == [[2, *row, 3] for row in rows]
 
 
 def test_nothing_in_the_queue_learns():

@@ -95,9 +95,11 @@ def test_a_head_of_another_shape_is_refused(encoder, network):
     narrower["language.bias"] = narrower["language.bias"][:-1]
     with pytest.raises(RecipeError, match="head_layers"):
         network(encoder, narrower)
-    if network is AuxiliaryNetwork:
-        with pytest.raises(RecipeError, match=r"layers\.1"):
-            network(encoder, MaskFiller(encoder, layers=1).state_dict())
+
+
+def test_a_head_of_other_depth_is_refused(encoder):
+    with pytest.raises(RecipeError, match=r"layers\.1"):
+        AuxiliaryNetwork(encoder, MaskFiller(encoder, layers=1).state_dict())
 
 
 def test_bare_embeddings_are_those_that_the_encoder_reads(encoder):

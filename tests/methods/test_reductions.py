@@ -238,24 +238,10 @@ def test_mirror_bert_without_spans_is_simcse_over_all_pairs():
     assert vectors["anchor"].equal(vectors["positive"])
 
 
-def gradients_of_aux(doubled, weight, *, cut=False):
-    """Name -> gradient of InfoCSE-aux at this lambda; `cut`: none of it through the vectors."""
+def gradients_of_aux(doubled, weight):
+    """Name -> gradient of InfoCSE-aux at this lambda."""
     method, learner, batch = doubled(Recipe("infocse_aux", NEW_HEAD | {"weight": weight}))
-    if cut:
-        terms = method.sample_terms.items()
-        unaware = {n: (w, replace(term, loss=detached(term.loss))) for n, (w, term) in terms}
-        method = replace(method, sample_terms=unaware)
     return step_of(method, learner, batch)[1]
-
-
-def detached(loss):
-    """A loss of single rows that sends nothing back through the sentence vectors."""
-
-    def unaware(learner, rows):
-        reading = replace(rows.reading, pooled=rows.reading.pooled.detach())
-        return loss(learner, replace(rows, reading=reading))
-
-    return unaware
 
 
 def difference(one, other, of):
@@ -269,13 +255,6 @@ def test_the_gradient_of_infocse_aux_is_linear_in_lambda(doubled):
     between = {name: 0.75 * nothing[name] + 0.25 * whole[name] for name in whole}
     for of in ("encoder.", "networks."):
         assert difference(part, between, of) < REGROUPED < 1e-3 < difference(part, nothing, of)
-
-
-def test_infocse_aux_reaches_the_encoder_only_through_its_vectors(doubled):
-    nothing, whole = (gradients_of_aux(doubled, weight) for weight in (0.0, 1.0))
-    cut = gradients_of_aux(doubled, 1.0, cut=True)
-    assert difference(cut, nothing, "encoder.") < REGROUPED < difference(whole, nothing, "encoder.")
-    assert difference(cut, whole, "networks.") < REGROUPED < difference(cut, nothing, "networks.")
 
 
 def test_sncse_without_its_margin_is_simcse_inside_prompts():

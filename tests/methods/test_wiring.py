@@ -31,6 +31,7 @@ DEEPER = {"skip_from": 2, "head_layers": 1}
 LONGER = {"longest": 40}
 PROMPTED = LONGER | {"segment": 12}
 FRAMED = {"pooling": "weighted_with_frame"}
+TWO_EDITS = ("dropout", "feature_cutoff")
 MARGINS = {"weight": 0.5, "alpha": 0.02, "beta": 0.2}
 
 CASES = (
@@ -39,7 +40,7 @@ CASES = (
     Recipe("consert", PLAIN),
     Recipe("consert", PLAIN | {"temperature": 0.3, "weight": 0.5}),
     Recipe("consert"),
-    Recipe("consert", {"first": ("token_cutoff", "shuffle"), "second": ("dropout",), "rate": 0.3}),
+    Recipe("consert", {"first": ("token_cutoff", "shuffle"), "second": TWO_EDITS, "rate": 0.3}),
     Recipe("consert", {"first": ("adversarial",), "epsilon": 0.3}),
     Recipe("consert", {"second": ("adversarial",), "temperature": 0.3, "weight": 0.5}),
     Recipe("consert", {"first": ("adversarial",), "second": ("adversarial",), "dropout": True}),

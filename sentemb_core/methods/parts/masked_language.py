@@ -12,16 +12,18 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from sentemb_core.config.method_list import HEADLESS
+from sentemb_core.config.methods import DeCLUTR, SimCSE
 from sentemb_core.documents import Documents, Tokens
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import RecipeError
 from sentemb_core.methods.parts.heads import draw_weights
-from sentemb_core.methods.parts.method import Learner, Rows, SampleLoss
+from sentemb_core.methods.parts.method import Learner, Method, Rows, SampleLoss, SampleTerm
 from sentemb_core.methods.parts.tokenizer_tools import mask_id
 from sentemb_core.methods.parts.transformer_layers import (
     blind_to_padding,
     entrance,
     new_layers,
+    require_table,
     shape_of,
     token_table,
     with_first,
@@ -236,3 +238,19 @@ def masked_language(head: str = "language") -> SampleLoss:
         return language.loss(states, rows.targets, token_table(learner.encoder))
 
     return loss
+
+
+def with_masked_language(
+    method: Method, settings: SimCSE | DeCLUTR, encoder: Encoder, view: str, text: ViewMaker
+) -> Method:
+    """Return the method with a masked-language term on `view`: `text` with masks.
+
+    Raises:
+        RecipeError: the encoder has no token table for it.
+    """
+    require_table(encoder, "leave the masked-language term out (--set training.method.mlm=0)")
+    return method.joined(
+        views={view: masked(text, masking(encoder, settings.mask_rate))},
+        sample_terms={"mlm": (settings.mlm, SampleTerm(view, masked_language()))},
+        networks=lambda encoder: {"language": LanguageHead(encoder)},
+    )

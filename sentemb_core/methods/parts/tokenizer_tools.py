@@ -22,9 +22,6 @@ WORD_BEGINS = "\u2581"
 SPACE_BYTE = "\u0120"
 """The letter that byte-level BPE uses for a space."""
 
-WITHOUT_MLM = "leave the masked-language term out (--set training.method.mlm=0)"
-"""Advice in errors of methods that can do without masked language modelling."""
-
 
 def require_embedding_layer(encoder: Encoder, method: str) -> None:
     """Check that the transformer has an embedding layer that can be perturbed or frozen.
