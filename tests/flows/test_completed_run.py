@@ -296,21 +296,16 @@ def test_mlflow_has_annotation_metrics_of_rounds_alone(first):
     assert 0 <= children["round-2"]["annotation/gone_share"] <= 1
 
 
-def test_the_encoder_is_registered_and_opened_by_the_safe_loader(first):
+def test_the_champion_is_opened_by_the_safe_loader_and_its_canaries_know_it(first):
     assert first.outcome.gate.alias == "champion"
+    own, start = first.outcome.encoder, first.outcome.training.rows[0].encoder
     folder = find_encoder(CHAMPION)
-    assert folder == stored(first.outcome.encoder)
-    vectors = embed_texts(load_encoder(folder), ["river flood water."])
-    assert vectors.shape == (1, 16)
-
-
-def test_the_registered_version_carries_canaries_that_know_its_encoder(first):
+    assert folder == stored(own)
+    assert embed_texts(load_encoder(folder), ["river flood water."]).shape == (1, 16)
     canaries = canaries_of(CHAMPION)
     assert len(canaries.sentences) == 64
-    own, start = first.outcome.encoder, first.outcome.training.rows[0].encoder
     for artifact, same in ((own, True), (start, False)):
-        encoder = load_encoder(stored(artifact))
-        vectors = embed_texts(encoder, canaries.sentences)
+        vectors = embed_texts(load_encoder(stored(artifact)), canaries.sentences)
         assert match_vectors(canaries, canaries.sentences, vectors).same is same
 
 
@@ -417,16 +412,13 @@ def test_the_report_shows_every_row_both_ways_and_how_sure_its_validation_is(fir
         assert (shown["low"], shown["high"]) == (band.low, band.high)
 
 
-def test_one_document_is_shown_under_its_title_before_and_after(first, report):
+def test_the_report_shows_one_document_and_the_lost_queries_with_their_rivals(first, report):
     shown = report["document"]
     assert list(shown["clusters"]) == ROWS[:4]
     lines = Path(first.config.corpus.source).read_text("utf-8").splitlines()
     rows = {row["id"]: row for row in map(json.loads, lines)}
     assert shown["counterpart"] == rows[shown["name"]]["title"]
     assert shown["sentences"] == rows[shown["name"]]["sentences"]
-
-
-def test_lost_queries_name_a_better_ranked_rival_and_the_rank_of_the_answer(first, report):
     best = first.outcome.training.rows[first.outcome.training.best]
     ranks = np.sort(read_ranks(stored(best.scores), "validation"))[::-1]
     lost = report["lost_queries"]

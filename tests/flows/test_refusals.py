@@ -173,9 +173,31 @@ def refused_by(config: MethodRun, values: str) -> tuple[str, list[str]]:
     return str(refusal.value), [used.stage for used in log.run.stages]
 
 
-def test_documents_of_one_sentence_are_refused_as_they_are_read(one_sentence_each: Path):
-    _, stages = refused_by(run_on(one_sentence_each, "conpono"), "E102 60 of 60 splitter")
-    assert stages == []
+UNSPLIT = ("corpus.splitter=none",)
+BARE = (*UNSPLIT, "corpus.counterpart_column=null")
+READ = ["read_corpus"]
+"""Without counterparts no data validates a method; one that pairs sentences is refused before."""
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "values", "stages"),
+    [
+        ("conpono", (), "E102 60 of 60 splitter", []),
+        ("simcse", BARE, "E102 halves 0 --counterpart-column", READ),
+        *(
+            (method, (*columns, *more), f"E102 {named} 60 of 60", READ)
+            for columns in (UNSPLIT, BARE)
+            for method, more, named in (
+                *((name, (), name) for name in ("conpono", "ict", "cpc")),
+                ("simcse", ("initialiser.method=conpono",), "conpono"),
+            )
+        ),
+    ],
+)
+def test_documents_of_one_sentence_are_refused_as_early_as_possible(
+    one_sentence_each: Path, method: str, options: tuple[str, ...], values: str, stages: list[str]
+):
+    assert refused_by(run_on(one_sentence_each, method, *options), values)[1] == stages
 
 
 @pytest.mark.parametrize("splitter", ["regex", "none"])
@@ -208,24 +230,6 @@ def test_documents_that_a_method_cannot_learn_from_are_refused_before_a_step(
     assert not [*Store.default().root.rglob("step-*")]
 
 
-@pytest.mark.parametrize(
-    ("method", "more", "named"),
-    [
-        *((name, (), name) for name in ("conpono", "ict", "cpc")),
-        ("simcse", ("initialiser.method=conpono",), "conpono"),
-    ],
-)
-def test_a_method_that_pairs_sentences_is_refused_before_anything_is_drawn(
-    one_sentence_each: Path, method: str, more: tuple[str, ...], named: str
-):
-    """Also without counterparts, when no data could validate it."""
-    bare = ("corpus.splitter=none", "corpus.counterpart_column=null")
-    for given in (("corpus.splitter=none",), bare):
-        config = run_on(one_sentence_each, method, *given, *more)
-        _, stages = refused_by(config, f"E102 {named} 60 of 60")
-        assert stages == ["read_corpus"]
-
-
 def test_inverse_cloze_that_leaves_the_sentence_in_its_context_learns_from_single_ones(
     one_sentence_each: Path,
 ):
@@ -241,12 +245,6 @@ def test_rounds_need_documents_whatever_initialises_them(
     code, _, errors = call("run", str(one_sentence_each), *columns)
     assert code == 3
     assert re.search(pattern("E102 infocse_idc 60 of 60"), errors)
-
-
-def test_sentences_without_validation_data_are_refused(one_sentence_each: Path):
-    bare = ("corpus.splitter=none", "corpus.counterpart_column=null")
-    config = run_on(one_sentence_each, "simcse", *bare)
-    refused_by(config, "E102 halves 0 --counterpart-column")
 
 
 def test_no_initialiser_trains_for_a_method_that_cannot_learn_from_the_documents(

@@ -84,9 +84,11 @@ def test_futures_give_the_same_typed_result():
     assert RAN == ["encode", "graph", "score"]
 
 
-def test_states_are_completed_and_then_cached():
+def test_states_are_completed_then_cached_and_a_refresh_runs_the_stage():
     assert encode("a", return_state=True).name == "Completed"
     assert encode("a", return_state=True).name == "Cached"
+    assert encode.with_options(refresh_cache=True)("a", return_state=True).name == "Completed"
+    assert RAN == ["encode", "encode"]
 
 
 def test_only_stages_that_read_a_changed_argument_run_again():
@@ -168,12 +170,6 @@ def test_an_argument_without_a_stable_text_stops_the_task():
     with pytest.raises(TypeError, match=r"test_untyped\.arguments\.value is a PosixPath"):
         takes_anything(Path("x"))
     assert RAN == []
-
-
-def test_refreshing_runs_a_stage_that_has_a_valid_record():
-    encode("a")
-    assert encode.with_options(refresh_cache=True)("a", return_state=True).name == "Completed"
-    assert RAN == ["encode", "encode"]
 
 
 @stage("test_flaky", 1)
