@@ -154,7 +154,7 @@ def test_a_killed_run_resumes_and_ends_in_the_same_encoders(
     assert len({used.key for used in last.stages}) == len(last.stages)
     assert {timing.hit for timing in outcome.timings} == {False}, "all of it is this run's work"
     best = outcome.training.rows[outcome.training.best].label
-    verdict = re.compile(rf"{best} .* R@5 .*test split", re.IGNORECASE)
+    verdict = re.compile(rf"{best}\b.* R@5 .*test split", re.IGNORECASE)
     shown = soon(lambda: [line for line in logged("killed") if verdict.search(line)])
     assert shown, "Prefect's pages show the whole log"
     assert [report.parent.name for report in home.glob("reports/*/report.html")] == [first.id]
