@@ -1,8 +1,9 @@
 """Document vectors of a corpus: write them to an index, or search them."""
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,13 @@ import pyarrow as pa
 import torch
 from jaxtyping import Float32, Int64
 
-from sentemb_core.corpus.table import Document, read_documents, sentence_count
+from sentemb_core.corpus.table import (
+    Document,
+    characters,
+    in_pieces,
+    read_documents,
+    sentence_count,
+)
 from sentemb_core.encoder.batching import embed_texts, encode, naming_documents
 from sentemb_core.encoder.checkpoint import encoder_digest
 from sentemb_core.encoder.encoder import Encoder
@@ -75,11 +82,15 @@ def encoded(encoder: Encoder, folder: Path) -> Iterator[Piece]:
     """Encode a corpus in pieces with one row per sentence; progress goes to stderr."""
     file = folder / "documents.parquet"
     done = 0
+    limits = (DOCUMENTS_AT_ONCE, SENTENCES_AT_ONCE, LETTERS_AT_ONCE)
+    pieces = in_pieces(
+        read_documents(file), limits, lambda each: (1, len(each.sentences), characters(each))
+    )
     with progress("encode sentences", sentence_count(file)) as update:
-        for some in pieces_of(read_documents(file)):
+        for some in pieces:
             rows = sentence_rows(some)
             tokens = encoder.tokenise(rows["sentence"].to_pylist())
-            with naming_documents(place_in(rows)):
+            with naming_documents(partial(_place, rows)):
                 vectors = encode(
                     encoder, tokens, progress=lambda count, done=done: update(done + count)
                 )
@@ -87,23 +98,9 @@ def encoded(encoder: Encoder, folder: Path) -> Iterator[Piece]:
             done += len(rows)
 
 
-def pieces_of(documents: Iterable[Document]) -> Iterator[list[Document]]:
-    """Lists of documents, in order, each within the limits of a piece."""
-    some: list[Document] = []
-    sentences = letters = 0
-    for document in documents:
-        some.append(document)
-        sentences += len(document.sentences)
-        letters += sum(map(len, document.sentences))
-        if (
-            len(some) >= DOCUMENTS_AT_ONCE
-            or sentences >= SENTENCES_AT_ONCE
-            or letters >= LETTERS_AT_ONCE
-        ):
-            yield some
-            some, sentences, letters = [], 0, 0
-    if some:
-        yield some
+def _place(rows: Any, row: int) -> tuple[str, int]:
+    """Return the document id and the position of a row."""
+    return rows["doc_id"][row].as_py(), rows["position"][row].as_py()
 
 
 def sentence_rows(documents: Iterable[Document]) -> Any:
@@ -115,12 +112,6 @@ def sentence_rows(documents: Iterable[Document]) -> Any:
     )
     columns = zip(zip(*cells, strict=True), CELLS.values(), strict=True)
     return pa.table([pa.array(column, kind) for column, kind in columns], names=list(CELLS))
-
-
-def place_in(rows: Any) -> Callable[[int], tuple[str, int]]:
-    """A function from the number of a row to its document id and position."""
-    ids, positions = rows["doc_id"], rows["position"]
-    return lambda k: (ids[k].as_py(), positions[k].as_py())
 
 
 def of_sentences(encoder: Encoder, rows: Any, vectors: Vectors) -> Piece:

@@ -62,14 +62,11 @@ def require_multi_sentence(documents: ArtifactRef, methods: Iterable[MethodSetti
     """
     if is_pending(documents):
         return
-    from sentemb_core.corpus.documents import require_pairs
-
     report = corpus_report(documents)
-    counts = report.documents, report.documents_with_pairs, report.documents_with_counterpart
     for method in methods:
         entry = entry_of(method.name)
         if entry.pairs_sentences and not _keeps_query(method):
-            require_pairs(*counts, entry.name, entry.what)
+            report.require_pairs(f"The pairs of {entry.name} ({entry.what})")
 
 
 def _keeps_query(method: MethodSettings) -> bool:

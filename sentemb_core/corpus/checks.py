@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from sentemb_core import schemas
 from sentemb_core.config.run import CorpusConfig
 from sentemb_core.corpus.columns import Row
@@ -72,20 +70,13 @@ class Quarantine:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.counts: Counter[str] = Counter()
-        self._rows: list[dict[str, str | int]] = []
+        self._rows: list[tuple[str, int, str, str]] = []
         self._file = RowGroups(path, schemas.QUARANTINE)
 
     def add(self, bad: BadRow) -> None:
         assert bad.reason in REASONS, f"{bad.reason!r} is not one of {sorted(REASONS)}"
         self.counts[bad.reason] += 1
-        self._rows.append(
-            {
-                "where": printable(bad.where),
-                "row": bad.row,
-                "reason": bad.reason,
-                "excerpt": excerpt(bad.text),
-            }
-        )
+        self._rows.append((printable(bad.where), bad.row, bad.reason, excerpt(bad.text)))
         if len(self._rows) >= FLUSH:
             self._flush()
 
@@ -98,7 +89,7 @@ class Quarantine:
 
     def _flush(self) -> None:
         if self._rows:
-            self._file.write(pa.RecordBatch.from_pylist(self._rows, schemas.QUARANTINE))
+            self._file.write(zip(*self._rows, strict=True))
         self._rows = []
 
 

@@ -3,63 +3,85 @@
 import csv
 import json
 import re
+from collections import deque
 from collections.abc import Iterator
 from io import BufferedReader
-from itertools import chain
+from itertools import dropwhile, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from sentemb_core.config.run import CorpusConfig
 from sentemb_core.corpus.checks import BadRow
-from sentemb_core.corpus.columns import Row, used_columns
+from sentemb_core.corpus.columns import Columns, Row, used_columns
 from sentemb_core.corpus.source import BOM, ROW_BYTES, lines, open_bytes, source_format
 from sentemb_core.errors import MissingColumnError, UnreadableSourceError
+
+
+class _Line(NamedTuple):
+    """A line of the file, counted from 1, and the offset of its first undecodable byte."""
+
+    number: int
+    text: str
+    bad_byte: int | None
+
+
+class _CsvRow(NamedTuple):
+    """The first line of a row, its first undecodable byte, and its cells or what is wrong."""
+
+    first: _Line
+    bad_byte: int | None
+    cells: list[str] | csv.Error
 
 
 def csv_rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
     """Yield the rows below the header. Quotes are as spreadsheets write them."""
     name = Path(config.source).name
-    tabs = source_format(config.source) == "tsv"
-    csv.field_size_limit(max(config.max_characters, 1 << 17))  # the end of an unclosed quote
+    csv.field_size_limit(max(config.max_characters, 1 << 17))
     with open_bytes(config) as file:
-        text = _Text(file, config.encoding)
-        text_lines = iter(text)
-        first = next((line for line in text_lines if line.strip()), "")
-        delimiter = "\t" if tabs else separator(first)
-        reader = csv.reader(chain([first], text_lines), delimiter=delimiter)
-        header = next(reader, [])
-        if (offset := text.bad_byte()) is not None:
-            raise UnreadableSourceError(
-                f"The header of {name} is not {config.encoding} at byte {offset}: name another "
-                "--encoding."
-            )
-        if len(set(header)) < len(header):
-            raise MissingColumnError(f"Column names of {name} must be unique: found {header}.")
-        try:
-            columns = used_columns(config, header)
-        except MissingColumnError as error:
-            if len(header) > 1:
-                raise
-            raise MissingColumnError(
-                f"{error.args[0]} The first line of {name} is one column: separate columns with "
-                "commas, semicolons or tabs."
-            ) from error
-        for number, cells in enumerate(_cells(reader, text)):
-            where = f"{name}, line {text.row_line}"
-            if (offset := text.bad_byte()) is not None:
-                yield BadRow(f"{name}, byte {offset}", number, "encoding", text.row_start())
-            elif isinstance(cells, csv.Error):
-                if _over_long(cells):
-                    yield BadRow(where, number, "over-long", text.row_start())
-                else:  # a bare carriage return
-                    yield BadRow(where, number, "broken-row", str(cells))
-            elif len(cells) != len(header):
-                yield BadRow(where, number, "broken-row", text.row_start())
+        rows = _rows(_decoded(file, config.encoding), config)
+        header, columns = _header(next(rows, None), config)
+        for number, (first, bad_byte, cells) in enumerate(rows):
+            where = f"{name}, line {first.number}"
+            if isinstance(cells, csv.Error) and _over_long(cells):
+                yield BadRow(where, number, "over-long", first.text)
+            elif bad_byte is not None:
+                yield BadRow(f"{name}, byte {bad_byte}", number, "encoding", first.text)
+            elif isinstance(cells, csv.Error) or len(cells) != len(header):
+                yield BadRow(where, number, "broken-row", first.text)
             else:
                 record = dict[str, Any](zip(header, cells, strict=True))
                 if columns.sentences:
                     record[columns.sentences] = _json_list(record[columns.sentences])
                 yield columns.row(where, number, record)
+
+
+def _header(row: _CsvRow | None, config: CorpusConfig) -> tuple[list[str], Columns]:
+    """Return the names of all columns, and those in use.
+
+    Raises:
+        UnreadableSourceError: a byte is not of the encoding.
+        MissingColumnError: names repeat, or no name is that of a used column.
+    """
+    name = Path(config.source).name
+    if row and row.bad_byte is not None:
+        raise UnreadableSourceError(
+            f"The header of {name} is not {config.encoding} at byte {row.bad_byte}: name another "
+            "--encoding."
+        )
+    header = row.cells if row else []
+    if isinstance(header, csv.Error):
+        raise header
+    if len(set(header)) < len(header):
+        raise MissingColumnError(f"Column names of {name} must be unique: found {header}.")
+    try:
+        return header, used_columns(config, header)
+    except MissingColumnError as error:
+        if len(header) > 1:
+            raise
+        raise MissingColumnError(
+            f"{error.args[0]} The first line of {name} is one column: separate columns with "
+            "commas, semicolons or tabs."
+        ) from error
 
 
 def separator(header: str) -> str:
@@ -71,25 +93,62 @@ def separator(header: str) -> str:
     return next((mark for mark in ",;\t" if mark in unquoted), ",")
 
 
-def _cells(reader: Any, text: "_Text") -> Iterator[list[str] | csv.Error]:
-    """Yield the cells of each row, or the csv error of a row. Reading continues in the next line.
-
-    The list is empty if a stray quote joined several rows; these rows are then read again.
-    """
-    while True:
-        text.begin_row()
+def _decoded(file: BufferedReader, encoding: str) -> Iterator[_Line]:
+    offset = 0
+    for number, line in enumerate(lines(file), 1):
+        bad_byte = None
         try:
-            if cells := next(reader):
-                if text.has_stray_quote(reader.dialect.delimiter):
-                    text.push_back()
-                    cells = []  # never as many as the header has
-                yield cells
-        except StopIteration:
-            return
+            text = line.decode(encoding)
+        except UnicodeDecodeError as error:
+            bad_byte = offset + error.start
+            text = line.decode(encoding, "surrogateescape")
+        yield _Line(number, text if offset else text.removeprefix(BOM), bad_byte)
+        offset += len(line)
+
+
+def _rows(source: Iterator[_Line], config: CorpusConfig) -> Iterator[_CsvRow]:
+    """Yield the header and all rows. The lines after the first line of a broken row are read again.
+
+    Lines of a quoted cell may look like rows. If text follows a quote that closes a cell in a later
+    line, or if no quote closes it, the opening quote is the fault.
+    """
+    ahead = deque(islice(dropwhile(lambda line: not line.text.strip(), source), 1))
+    if not ahead:
+        return
+    tabs = source_format(config.source) == "tsv"
+    delimiter = "\t" if tabs else separator(ahead[0].text)
+
+    def following() -> _Line | None:
+        return ahead.popleft() if ahead else next(source, None)
+
+    while first := following():
+        row, size = [first], len(first.text)
+        quoted = _quoted_after(first.text, False, delimiter)
+        while quoted and size < ROW_BYTES and (line := following()):
+            row.append(line)
+            size += len(line.text)
+            quoted = _quoted_after(line.text, True, delimiter)
+        try:
+            cells = _cells([line.text for line in row], quoted, delimiter)
         except csv.Error as error:
-            if _over_long(error):
-                text.skip_row(reader.dialect.delimiter)
-            yield error
+            cells = error
+            if not _over_long(error):
+                ahead.extendleft(reversed(row[1:]))
+                row = [first]
+        if cells:
+            bad_bytes = (line.bad_byte for line in row if line.bad_byte is not None)
+            yield _CsvRow(first, next(bad_bytes, None), cells)
+
+
+def _cells(row: list[str], quoted: bool | None, delimiter: str) -> list[str]:
+    """Return the cells of a row of lines, no cell for an empty line; `quoted` is its last state."""
+    if quoted or (quoted is None and len(row) > 1):
+        raise csv.Error("a quote is stray, or is never closed")
+    texts = iter([*row, ""])
+    cells = next(csv.reader(texts, delimiter=delimiter))
+    if next(texts, None) is None:
+        raise csv.Error("a quote is never closed")
+    return cells
 
 
 def _over_long(error: csv.Error) -> bool:
@@ -126,91 +185,3 @@ def _quoted_after(line: str, quoted: bool, delimiter: str) -> bool | None:
         if (cell_end := line.find(delimiter, at)) < 0:
             return False
         at = cell_end + 1
-
-
-class _Text:
-    """Decodes lines; remembers the lines of a row and the first undecodable byte."""
-
-    def __init__(self, file: BufferedReader, encoding: str) -> None:
-        self._lines = lines(file)
-        self._encoding = encoding
-        self._offset = 0
-        self._bad: int | None = None
-        self._read = 0
-        self._row: list[str] = []
-        self._raw: list[bytes] = []
-        self.row_line = 1
-        """First line of the row, counted from 1."""
-
-    def begin_row(self) -> None:
-        """Begin a new row with the next line."""
-        self._row, self._raw = [], []
-        self.row_line = self._read + 1
-
-    def row_start(self) -> str:
-        """Return the first line of the row as the file has it."""
-        return self._row[0] if self._row else ""
-
-    def has_stray_quote(self, delimiter: str) -> bool:
-        """Return whether the row has several lines, and text after a quote that closes a cell.
-
-        Such a quote opens another cell: an earlier quote was stray, or was never closed.
-        """
-        quoted: bool | None = False
-        for line in self._row if len(self._row) > 1 else ():
-            quoted = _quoted_after(line, quoted, delimiter)
-            if quoted is None:
-                return True
-        return False
-
-    def push_back(self) -> None:
-        """Read the lines after the row's first line again, as other rows."""
-        again = self._raw[1:]
-        self._lines = chain(again, self._lines)
-        self._offset -= sum(map(len, again))
-        self._read -= len(again)
-        if self._bad is not None and self._bad >= self._offset:
-            self._bad = None
-
-    def skip_row(self, delimiter: str) -> None:
-        """Skip to the end of a row with a field over the limit.
-
-        Lines of a quoted field may look like rows. If no quote closes the field, its opening quote
-        is the fault: no line is skipped.
-        """
-        quoted: bool | None = False
-        ahead: list[bytes] = []
-        size = 0
-        line = ""
-        for line in self._row:
-            quoted = bool(_quoted_after(line, bool(quoted), delimiter))
-        while quoted or not line.endswith("\n"):
-            raw = next(self._lines, b"") if size < ROW_BYTES else b""
-            ahead.append(raw)
-            size += len(raw)
-            line = raw.decode(self._encoding, "surrogateescape")
-            quoted = _quoted_after(line, bool(quoted), delimiter) if raw else None
-            if quoted is None:
-                self._lines = chain(filter(None, ahead), self._lines)
-                return
-        self._offset += size
-        self._read += len(ahead)
-
-    def bad_byte(self) -> int | None:
-        """Return the offset of the first undecodable byte since the last call."""
-        bad, self._bad = self._bad, None
-        return bad
-
-    def __iter__(self) -> Iterator[str]:
-        while line := next(self._lines, b""):
-            try:
-                text = line.decode(self._encoding)
-            except UnicodeDecodeError as error:
-                self._bad = self._offset + error.start if self._bad is None else self._bad
-                text = line.decode(self._encoding, "surrogateescape")
-            text = text.removeprefix(BOM) if self._offset == 0 else text
-            self._offset += len(line)
-            self._read += 1
-            self._row.append(text)
-            self._raw.append(line)
-            yield text

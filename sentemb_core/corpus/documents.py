@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
 
 from pydantic import Field
 
@@ -21,11 +20,19 @@ from sentemb_core.corpus.checks import (
     usable_id,
 )
 from sentemb_core.corpus.columns import Row, row_id
-from sentemb_core.corpus.dedup import FirstSeen, digest
+from sentemb_core.corpus.dedup import digest, first_seen
 from sentemb_core.corpus.readers import places, rows
 from sentemb_core.corpus.sentences import Splitter, splitter
 from sentemb_core.corpus.source import source_format, text_files
-from sentemb_core.corpus.table import Document, DocumentWriter, read_documents
+from sentemb_core.corpus.table import (
+    BATCH_CHARACTERS,
+    BATCH_ROWS,
+    Document,
+    characters,
+    in_pieces,
+    read_documents,
+    write_rows,
+)
 from sentemb_core.errors import BadDataError, DuplicateIdError, EmptyCorpusError, EmptyPairsError
 from sentemb_core.formats import counted
 from sentemb_core.heap import steady_heap
@@ -33,7 +40,6 @@ from sentemb_core.types import Value
 
 log = logging.getLogger(__name__)
 
-BATCH_ROWS, BATCH_CHARACTERS = 1_024, 1 << 20  # looked up together; bounds memory
 MANY_TAGS = 0.01
 """Share of rows with HTML tags above which a warning follows: a few pages may be about HTML."""
 
@@ -91,6 +97,24 @@ class CorpusReport(Value):
         rows = counted(self.rows_read, "row")
         return f"{refused:,} of {rows} refused ({self._reasons()}), with their places"
 
+    def require_pairs(self, what: str) -> None:
+        """Check that enough documents have two sentences for `what`, the subject of the message.
+
+        Raises:
+            EmptyPairsError: E102, fewer than 2 % of the documents have.
+        """
+        if self.documents_with_pairs >= PAIRS_SHARE * self.documents:
+            return
+        validation = "counterparts for validation (--counterpart-column or --labels)"
+        raise EmptyPairsError(
+            f"{what} need documents of at least two sentences. Found one sentence in "
+            f"{self.documents - self.documents_with_pairs} of "
+            f"{counted(self.documents, 'document')}. Check the text column and the splitter "
+            "(--splitter). Texts that are single sentences need --splitter none and a method that "
+            "needs no pairs, such as simcse (`sentemb methods`)"
+            f"{'' if self.documents_with_counterpart else f', and {validation}'}."
+        )
+
     def _reasons(self) -> str:
         return ", ".join(f"{count:,} {reason}" for reason, count in self.quarantined.items())
 
@@ -113,11 +137,9 @@ def write_documents(config: CorpusConfig, out: Path, *, pairs: bool = True) -> C
         documents = usable_documents(config, quarantine, counts, repeated)
         if config.max_documents is not None:
             documents = _sampled(documents, config.max_documents, out / "staged.parquet", counts)
-        with DocumentWriter(out / "documents.parquet") as writer:
-            for document in documents:
-                writer.write(document)
+        written = write_rows(out / "documents.parquet", documents)
     lists = {"quarantined": dict(quarantine.counts), "duplicate_document_ids": repeated}
-    report = CorpusReport.model_validate({**counts, **writer.counts, **lists})
+    report = CorpusReport.model_validate({**counts, **written, **lists})
     (out / "report.json").write_text(report.model_dump_json(indent=1), encoding="utf-8")
     log.info("%s", report.summary())
     if report.rows_with_tags > MANY_TAGS * report.rows_read:
@@ -142,42 +164,13 @@ def _check_report(report: CorpusReport, quarantine: Path, *, pairs: bool = True)
         )
     if not pairs:
         return
-    single = report.documents - report.documents_with_pairs
-    if report.documents_with_pairs < PAIRS_SHARE * report.documents:
-        raise EmptyPairsError(
-            "Pairs need documents of at least two sentences. Found one sentence in "
-            f"{single} of {counted(report.documents, 'document')}. Check the text column and the "
-            "splitter. Texts that are single sentences need --splitter none and "
-            f"{_for_single_sentences(report.documents_with_counterpart)}."
-        )
-    if single:
+    report.require_pairs("Pairs of sentences")
+    if single := report.documents - report.documents_with_pairs:
         log.warning(
             "documents of one sentence: %d of %d. They are encoded and evaluated, but give no pair "
             "and no negative to methods that pair the sentences of a document.",
             single, report.documents,
         )  # fmt: skip
-
-
-def require_pairs(
-    documents: int, with_pairs: int, with_counterpart: int, method: str, positives: str
-) -> None:
-    """Refuse (E102) single sentences for a method that pairs sentences of one document.
-
-    `write_documents` accepts them if no splitter was used.
-    """
-    if with_pairs < PAIRS_SHARE * documents:
-        raise EmptyPairsError(
-            f"{method} needs documents of at least two sentences ({positives}). Found one sentence "
-            f"in {documents - with_pairs} of {documents}. Use longer documents, check the splitter "
-            f"(--splitter), or use {_for_single_sentences(with_counterpart)}."
-        )
-
-
-def _for_single_sentences(counterparts: int) -> str:
-    """Return the kind of method, and of validation data, that single sentences need."""
-    method = "a method that needs no pairs, such as simcse (`sentemb methods`)"
-    validation = "counterparts for validation (--counterpart-column or --labels)"
-    return method if counterparts else f"{method}, and {validation}"
 
 
 def usable_documents(
@@ -188,13 +181,19 @@ def usable_documents(
     `repeated` receives the ids of the first documents that repeat an earlier one's sentences.
     """
     checked = _checked(config, splitter(config.splitter), quarantine, counts)
-    with FirstSeen() as texts:
+    with first_seen() as first_texts:
         for batch in _first_of_each_id(checked, config, quarantine):
-            kept = [
-                document for document in batch if len(document.sentences) >= config.min_sentences
-            ]
+            kept = [each for each in batch if len(each.sentences) >= config.min_sentences]
             counts["left_out"] += len(batch) - len(kept)
-            _count_repeats(texts, kept, counts, repeated)
+            keys = [digest(*document.sentences) for document in kept]
+            firsts = first_texts(keys, [document.source_row for document in kept])
+            again = [
+                document.doc_id
+                for document, first in zip(kept, firsts, strict=True)
+                if first != document.source_row
+            ]
+            counts["duplicate_documents"] += len(again)
+            repeated += again[: 5 - len(repeated)]
             yield from kept
 
 
@@ -216,11 +215,12 @@ def _first_of_each_id(
     checked: Iterable[tuple[Row, Document]], config: CorpusConfig, quarantine: Quarantine
 ) -> Iterator[list[Document]]:
     """Yield batches of documents with new ids. Repeated ids raise if `on_duplicate` is `error`."""
-    repeated: list[RepeatedId] = []
-    with FirstSeen() as ids:
-        for batch in _batches(checked):
+    repeated: list[tuple[str, int, str]] = []  # an id, its first row, the place of its repetition
+    limits = (BATCH_ROWS, BATCH_CHARACTERS)
+    with first_seen() as first_ids:
+        for batch in in_pieces(checked, limits, lambda pair: (1, characters(pair[1]))):
             keys = [digest(document.doc_id) for _, document in batch]
-            firsts = ids.first_rows(keys, [row.number for row, _ in batch])
+            firsts = first_ids(keys, [row.number for row, _ in batch])
             fresh: list[Document] = []
             for (row, document), first in zip(batch, firsts, strict=True):
                 if first == row.number:
@@ -228,30 +228,21 @@ def _first_of_each_id(
                     continue
                 quarantine.add(BadRow(row.where, row.number, "duplicate-id", document.doc_id))
                 if len(repeated) < 3:
-                    repeated.append(RepeatedId(document.doc_id, first, row.where))
+                    repeated.append((document.doc_id, first, row.where))
             yield fresh
             if config.on_duplicate == "error" and len(repeated) == 3:
                 break
     if repeated and config.on_duplicate == "error":
         # the places of first rows are not held in memory: the source is read again
-        first_places = places(config, {again.first for again in repeated})
+        place = places(config, {first for _, first, _ in repeated})
         each = "; ".join(
-            f"{again.doc_id!r} in {first_places.get(again.first, f'row {again.first}')} and in "
-            f"{again.where}"
-            for again in repeated
+            f"{doc_id!r} in {place.get(first, f'row {first}')} and in {where}"
+            for doc_id, first, where in repeated
         )
         raise DuplicateIdError(
             f"Document ids must be unique. Found {each}. Lines are counted from 1; rows, elements "
             "and bytes from 0. Repair the ids, or use --on-duplicate keep-first."
         )
-
-
-class RepeatedId(NamedTuple):
-    """A repeated id: the first row with it, and the place of its repetition."""
-
-    doc_id: str
-    first: int
-    where: str
 
 
 def _checked(
@@ -268,32 +259,6 @@ def _checked(
             quarantine.add(BadRow(row.where, row.number, error.reason, error.text))
 
 
-def _batches(checked: Iterable[tuple[Row, Document]]) -> Iterator[list[tuple[Row, Document]]]:
-    """Yield batches that fit in memory and are large enough to make disk look-ups cheap."""
-    batch: list[tuple[Row, Document]] = []
-    characters = 0
-    for row, document in checked:
-        batch.append((row, document))
-        characters += sum(map(len, document.sentences))
-        if len(batch) >= BATCH_ROWS or characters >= BATCH_CHARACTERS:
-            yield batch
-            batch, characters = [], 0
-    if batch:
-        yield batch
-
-
-def _count_repeats(
-    texts: FirstSeen, documents: list[Document], counts: Counter[str], repeated: list[str]
-) -> None:
-    keys = [digest(*document.sentences) for document in documents]
-    numbers = [document.source_row for document in documents]
-    firsts = texts.first_rows(keys, numbers)
-    rows = zip(documents, firsts, strict=True)
-    again = [document.doc_id for document, first in rows if first != document.source_row]
-    counts["duplicate_documents"] += len(again)
-    repeated += again[: 5 - len(repeated)]
-
-
 def _sampled(
     documents: Iterable[Document], size: int, staged: Path, counts: Counter[str]
 ) -> Iterator[Document]:
@@ -303,18 +268,21 @@ def _sampled(
     second pass drops the documents that later ones pushed out. Memory holds `size` hashes.
     """
     lowest: list[int] = []  # a heap of negated hashes: its root is the highest of the lowest
+
+    def candidates() -> Iterator[Document]:
+        for document in documents:
+            counts["not_drawn"] += 1
+            rank = -_rank(document.doc_id)
+            if len(lowest) < size:
+                heapq.heappush(lowest, rank)
+            elif rank > lowest[0]:
+                heapq.heapreplace(lowest, rank)
+            else:
+                continue
+            yield document
+
     try:
-        with DocumentWriter(staged) as writer:
-            for document in documents:
-                counts["not_drawn"] += 1
-                rank = -_rank(document.doc_id)
-                if len(lowest) < size:
-                    heapq.heappush(lowest, rank)
-                elif rank > lowest[0]:
-                    heapq.heapreplace(lowest, rank)
-                else:
-                    continue
-                writer.write(document)
+        write_rows(staged, candidates())
         counts["not_drawn"] -= len(lowest)
         for document in read_documents(staged):
             if -_rank(document.doc_id) >= lowest[0]:

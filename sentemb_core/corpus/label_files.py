@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Container, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -25,7 +26,7 @@ from sentemb_core.corpus.checks import (
 from sentemb_core.corpus.columns import Row, composed, row_id
 from sentemb_core.corpus.documents import CorpusReport, source_ids
 from sentemb_core.corpus.readers import rows
-from sentemb_core.corpus.table import Document, DocumentWriter, document_batches, read_documents
+from sentemb_core.corpus.table import Document, document_batches, read_documents, write_rows
 from sentemb_core.corpus.validation_pool import COUNTED, unit_hash
 from sentemb_core.errors import (
     BadDataError,
@@ -91,18 +92,20 @@ def write_with_labels(
     rewritten = shutil.ignore_patterns("documents.parquet", "report.json")
     shutil.copytree(documents, out, dirs_exist_ok=True, ignore=rewritten)
     labels, counts = _read_labels(documents, corpus, config, out / REJECTED)
-    row_of: list[int] = []
-    texts: list[str] = []
-    with DocumentWriter(out / "documents.parquet") as writer:
+    more: dict[str, list[Any]] = {"document": [], "text": []}
+
+    def relabelled() -> Iterator[Document]:
         for row, document in enumerate(read_documents(documents / "documents.parquet")):
             own = sorted(labels.get(document.doc_id, ()), key=partial(unit_hash, document.doc_id))
-            writer.write(_with_counterparts(document, own))
-            row_of += [row] * len(own[1:])
-            texts += own[1:]
-    more = {"document": pa.array(row_of, pa.int64()), "text": pa.array(texts, pa.string())}
-    pq.write_table(pa.table(more), out / MORE_LABELS, compression="zstd")
+            more["document"] += [row] * len(own[1:])
+            more["text"] += own[1:]
+            yield _with_counterparts(document, own)
+
+    written = write_rows(out / "documents.parquet", relabelled())
+    schema = pa.schema([("document", pa.int64()), ("text", pa.string())])
+    pq.write_table(pa.table(more, schema), out / MORE_LABELS, compression="zstd")
     report = CorpusReport.model_validate_json((documents / "report.json").read_bytes())
-    report = report.model_copy(update=writer.counts)
+    report = report.model_copy(update=written)
     (out / "report.json").write_text(report.model_dump_json(indent=1), encoding="utf-8")
     (out / COUNTED).write_text(counts.model_dump_json(indent=1), encoding="utf-8")
     return sum(counts.refused.values())

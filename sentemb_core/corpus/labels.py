@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from sentemb_core.corpus.checks import EXCERPT
 from sentemb_core.corpus.label_files import MORE_LABELS
 from sentemb_core.corpus.sentences import same_text
-from sentemb_core.corpus.table import DocumentWriter, document_batches, read_documents
+from sentemb_core.corpus.table import Document, document_batches, read_documents, write_rows
 from sentemb_core.corpus.validation_pool import (
     LABEL,
     ValidationPool,
@@ -67,7 +67,7 @@ def write_labelled(
     drawn, report = drawn_labels(documents, pool, share, count)
     if count is not None and len(drawn) < count:
         log.warning("labels requested: %d; found: %d", count, len(drawn))
-    _write_pairs(documents / "documents.parquet", drawn, out / "documents.parquet")
+    write_rows(out / "documents.parquet", _pairs(documents / "documents.parquet", drawn))
     (out / "report.json").write_text(report.model_dump_json(indent=1), encoding="utf-8")
     log.info("%s", report.summary())
     return report
@@ -126,14 +126,11 @@ def _labels(documents: Path) -> Iterator[tuple[str, int, str]]:
             yield ids[row], row, text
 
 
-def _write_pairs(documents: Path, labels: list[tuple[str, int, str]], out: Path) -> None:
-    """Write every label as a copy of its document, in the order of the corpus."""
+def _pairs(documents: Path, labels: list[tuple[str, int, str]]) -> Iterator[Document]:
+    """Yield a copy of its document for every label, in the order of the corpus."""
     texts: dict[int, list[str]] = {}
     for _, row, text in labels:
         texts.setdefault(row, []).append(text)
-    with DocumentWriter(out) as writer:
-        for row, document in enumerate(read_documents(documents)):
-            for text in texts.get(row, ()):
-                writer.write(
-                    document._replace(sentences=[*document.sentences, text], counterpart=None)
-                )
+    for row, document in enumerate(read_documents(documents)):
+        for text in texts.get(row, ()):
+            yield document._replace(sentences=[*document.sentences, text], counterpart=None)

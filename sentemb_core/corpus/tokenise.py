@@ -3,20 +3,25 @@
 import hashlib
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import chain, pairwise
+from itertools import accumulate, chain, pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from jaxtyping import Int64, Integer
+from jaxtyping import Int32, Int64, Integer
 from pydantic import Field
 from tokenizers import Tokenizer
 
 from sentemb_core import schemas
-from sentemb_core.corpus.table import RowGroups, document_batches, sentence_bytes, sentence_count
+from sentemb_core.corpus.table import (
+    RowGroups,
+    document_batches,
+    record_batch,
+    sentence_bytes,
+    sentence_count,
+)
 from sentemb_core.corpus.validation_pool import ValidationPool
 from sentemb_core.encoder.vocabulary import UNKNOWN_SHARE_WARNING, unknown_id
 from sentemb_core.shards import write_arrow
@@ -111,7 +116,7 @@ def write_tokens(
             sentences = batch.column("sentences")
             texts = sentences.flatten()
             counts = sentences.value_lengths().to_numpy().astype(np.int64)
-            shards.write(batch.column("doc_id"), counts, texts, encode(texts.to_pylist()))
+            shards.write(batch.column("doc_id"), counts, texts, *encode(texts.to_pylist()))
     report = TokenReport(
         documents=shards.n_documents,
         held_out=shards.n_held_out,
@@ -148,16 +153,6 @@ def _pieces(batch: Any) -> Iterator[Any]:
         yield batch.slice(start, stop - start)
 
 
-@dataclass(frozen=True)
-class _Encoded:
-    """Flat token ids of sentences and their counts: the read tokens, and the truncated rest."""
-
-    tokens: Tokens
-    lengths: Int64[np.ndarray, " sentences"]
-    rest: Tokens
-    rest_lengths: Int64[np.ndarray, " sentences"]
-
-
 class _Encode:
     """Turns texts into token ids and counts unknown tokens and truncated sentences."""
 
@@ -177,24 +172,26 @@ class _Encode:
         self.token_type = pa.uint16() if largest < 1 << 16 else pa.uint32()
         self.n_tokens = self.n_truncated = self.n_unknown = 0
 
-    def __call__(self, texts: list[str]) -> _Encoded:
-        """Return the tokens of all texts, at least one each."""
+    def __call__(self, texts: list[str]) -> tuple[Any, Any, Any]:
+        """Return hash, tokens (at least one) and truncated rest of each text, as Arrow columns."""
         encodings = self._tokenizer.encode_batch_fast(
             texts, add_special_tokens=self.adds_special_tokens
         )
-        tokens, lengths = self._flat([each.ids or [self._unknown] for each in encodings])
+        tokens = self._lists([each.ids or [self._unknown] for each in encodings])
+        flat, offsets = tokens.values.to_numpy(), tokens.offsets.to_numpy()
         rest: list[list[int]] = [[]] * len(texts)
-        for full in np.flatnonzero(lengths == self._max_length).tolist():
+        for full in np.flatnonzero(np.diff(offsets) == self._max_length).tolist():
             rest[full] = list(_cut_off(encodings[full]))
-        self.n_tokens += len(tokens)
-        self.n_unknown += int((tokens == self._counted).sum())
+        self.n_tokens += len(flat)
+        self.n_unknown += int((flat == self._counted).sum())
         self.n_truncated += sum(map(bool, rest))
-        return _Encoded(tokens, lengths, *self._flat(rest))
+        return _hashes(flat, offsets), tokens, self._lists(rest)
 
-    def _flat(self, ids: list[list[int]]) -> tuple[Tokens, Int64[np.ndarray, " sentences"]]:
-        flat = [token for sentence in ids for token in sentence]
-        lengths = np.fromiter(map(len, ids), np.int64, len(ids))
-        return np.array(flat, dtype=self.token_type.to_pandas_dtype()), lengths
+    def _lists(self, ids: list[list[int]]) -> Any:
+        """Return one Arrow list per sentence."""
+        flat = np.array([*chain.from_iterable(ids)], dtype=self.token_type.to_pandas_dtype())
+        bounds = [0, *accumulate(map(len, ids))]
+        return pa.ListArray.from_arrays(pa.array(bounds, pa.int32()), pa.array(flat))
 
 
 def _cut_off(encoding: Any) -> Iterator[int]:
@@ -225,24 +222,16 @@ class _ShardWriter:
         self._index.close()
 
     def write(
-        self,
-        doc_ids: Any,
-        counts: Int64[np.ndarray, " documents"],
-        texts: Any,
-        encoded: _Encoded,
+        self, doc_ids: Any, counts: Int64[np.ndarray, " documents"], texts: Any, *encoded: Any
     ) -> None:
         """Add documents with these numbers of sentences."""
         rows = np.arange(self.n_documents, self.n_documents + len(counts))
         sentences = np.arange(self.n_sentences, self.n_sentences + len(texts))
         held = np.isin(rows, self._held_out)
         ends = np.cumsum(counts)
-        index = [doc_ids, self.n_sentences + ends - counts, counts.astype(np.int32), held]
-        tokens = _lists(encoded.tokens, encoded.lengths)
-        rest = _lists(encoded.rest, encoded.rest_lengths)
-        hashes = _hashes(encoded.tokens, tokens.offsets.to_numpy().astype(np.int64))
-        columns = [sentences, np.repeat(rows, counts), texts, hashes, tokens, rest]
-        self._index.write(_batch(index, schemas.DOCUMENT_INDEX))
-        self._sentences.append(_batch(columns, self._schema))
+        self._index.write([doc_ids, self.n_sentences + ends - counts, counts, held])
+        columns = [sentences, np.repeat(rows, counts), texts, *encoded]
+        self._sentences.append(record_batch(columns, self._schema))
         self.n_documents += len(counts)
         self.n_sentences += len(texts)
         self.n_held_out += int(held.sum())
@@ -260,26 +249,12 @@ class _ShardWriter:
         self._shards += 1
 
 
-def _batch(columns: list[Any], schema: Any) -> Any:
-    arrays = [
-        column if isinstance(column, pa.Array) else pa.array(column, field.type)
-        for column, field in zip(columns, schema, strict=True)
-    ]
-    return pa.record_batch(arrays, schema=schema)
-
-
-def _lists(tokens: Tokens, lengths: Int64[np.ndarray, " sentences"]) -> Any:
-    """Return one Arrow list per sentence."""
-    bounds = np.concatenate([[0], np.cumsum(lengths)])
-    return pa.ListArray.from_arrays(pa.array(bounds, pa.int32()), pa.array(tokens))
-
-
 def _hashes(
-    tokens: Tokens, offsets: Int64[np.ndarray, " bounds"]
+    tokens: Tokens, offsets: Int32[np.ndarray, " bounds"]
 ) -> Int64[np.ndarray, " sentences"]:
     """Return eight bytes of BLAKE2b over the token ids of each sentence."""
     data = tokens.astype(tokens.dtype.newbyteorder("<"), copy=False).tobytes()
-    bounds = (offsets * tokens.itemsize).tolist()
+    bounds = (offset * tokens.itemsize for offset in offsets.tolist())
     digests = b"".join(
         hashlib.blake2b(data[start:stop], digest_size=8).digest()
         for start, stop in pairwise(bounds)

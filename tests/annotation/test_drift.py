@@ -13,7 +13,7 @@ from sentemb_core.annotation.graph import PrunedGraph
 from sentemb_core.annotation.pruning import Edges, clusters, prune_to_top_k
 from sentemb_core.annotation.similarity import neighbours
 from sentemb_core.config.run import AnnotationConfig
-from sentemb_core.corpus.table import Document, DocumentWriter
+from sentemb_core.corpus.table import Document, write_rows
 from sentemb_core.corpus.tokenise import write_tokens
 from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.encoder.batching import encode
@@ -27,11 +27,12 @@ def cached(encoder: Encoder, tmp_path: Path) -> TokenCorpus:
     rng = np.random.default_rng(0)
     (tmp_path / "tokens").mkdir()
     encoder.tokenizer.save(str(tmp_path / "tokenizer.json"))
-    with DocumentWriter(tmp_path / "documents.parquet") as writer:
-        for k in range(12):
-            words = rng.integers(4, 20, (6, 5))
-            sentences = [" ".join(f"w{word}" for word in row) for row in words]
-            writer.write(Document(f"d{k}", sentences, None, k))
+    rows: list[Document] = []
+    for k in range(12):
+        words = rng.integers(4, 20, (6, 5))
+        sentences = [" ".join(f"w{word}" for word in row) for row in words]
+        rows.append(Document(f"d{k}", sentences, None, k))
+    write_rows(tmp_path / "documents.parquet", rows)
     write_tokens(
         tmp_path / "documents.parquet", None, tmp_path / "tokenizer.json", 12,
         tmp_path / "tokens", add_special_tokens=False, unknown=encoder.unknown_id,

@@ -8,7 +8,7 @@ from typing import Any
 from sentemb_core.config.run import CorpusConfig, LabelsConfig
 from sentemb_core.corpus.documents import CorpusReport
 from sentemb_core.corpus.label_files import write_with_labels
-from sentemb_core.corpus.table import Document, DocumentWriter
+from sentemb_core.corpus.table import Document, write_rows
 
 SHARE = 0.5
 
@@ -26,9 +26,7 @@ def documents(count: int = 200) -> list[Document]:
 
 def written(folder: Path, rows: list[Document]) -> Path:
     folder.mkdir()
-    with DocumentWriter(folder / "documents.parquet") as writer:
-        for row in rows:
-            writer.write(row)
+    write_rows(folder / "documents.parquet", rows)
     report = CorpusReport(documents=len(rows), quarantined={}, duplicate_document_ids=[])
     (folder / "report.json").write_text(report.model_dump_json(), encoding="utf-8")
     return folder

@@ -103,9 +103,17 @@ def test_an_unclosed_quote_hides_no_later_row(tmp_path: Path, closed: bool) -> N
     last = 'C,"Five. Six."' if closed else "C,Five. Six."
     rows = ["title,text", 'A,"never closed', *["B,Long. Line."] * 20_000, last, ""]
     report, documents, _ = read(write(tmp_path / "a.csv", "\n".join(rows)), max_characters=1_000)
-    assert report.quarantined == {"over-long": 1}
+    assert report.quarantined == {"broken-row": 1}
     assert documents[-1].sentences == ["Five.", "Six."]
-    assert len(documents) > 5_000
+    assert len(documents) == 20_001
+
+
+def test_many_stray_quotes_are_read_in_linear_time(tmp_path: Path) -> None:
+    rows = "".join(f'{k},"open {k}\n' for k in range(20_000))
+    source = write(tmp_path / "a.csv", f"id,text\n{rows}x,One. Two.\n")
+    report, documents, _ = read(source)
+    assert report.quarantined == {"broken-row": 20_000}
+    assert [document.sentences for document in documents] == [["One.", "Two."]]
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.tsv"])

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sentemb_core.corpus import dedup
-from sentemb_core.corpus.dedup import FirstSeen, digest
+from sentemb_core.corpus.dedup import digest, first_seen
 from sentemb_core.errors import StorageError
 
 
@@ -17,52 +17,36 @@ from sentemb_core.errors import StorageError
 def test_first_rows_are_those_of_a_dictionary(batches: list[list[int]]) -> None:
     first: dict[int, int] = {}
     row = 0
-    with FirstSeen() as seen:
+    with first_seen() as first_rows:
         for batch in batches:
             rows = list(range(row, row + len(batch)))
             row += len(batch)
             wanted = [first.setdefault(key, place) for key, place in zip(batch, rows, strict=True)]
-            assert seen.first_rows([digest(str(key)) for key in batch], rows) == wanted
-
-
-def test_more_keys_than_one_query_holds_are_found() -> None:
-    keys = [digest(str(k)) for k in range(2_000)]
-    with FirstSeen() as seen:
-        assert seen.first_rows(keys, range(2_000)) == list(range(2_000))
-        assert seen.first_rows(keys[::-1], range(2_000, 4_000)) == list(range(2_000))[::-1]
-
-
-def test_batches_of_any_size_share_one_compiled_query() -> None:
-    asked: list[str] = []
-    with FirstSeen() as seen:
-        seen._db.set_trace_callback(asked.append)
-        for size in (1, 7, 40, 600):
-            seen.first_rows([digest(str(k)) for k in range(size)], range(size))
-        seen._db.set_trace_callback(None)
-    variables = {query.count(",") for query in asked if query.startswith("SELECT")}
-    assert len(variables) == 1
+            assert first_rows([digest(str(key)) for key in batch], rows) == wanted
 
 
 def test_a_digest_depends_on_where_a_text_ends() -> None:
     assert digest("ab", "c") != digest("a", "bc") != digest("abc")
 
 
-def test_a_full_disk_is_e601() -> None:
-    with FirstSeen() as seen:
-        seen._db.execute("PRAGMA max_page_count=3").close()
-        with pytest.raises(StorageError, match=r"sentemb-seen-.*full.*TMPDIR"):
-            seen.first_rows([digest(str(k)) for k in range(5_000)], range(5_000))
+def test_a_full_disk_is_e601(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dedup, "PRAGMAS", (*dedup.PRAGMAS, "max_page_count=3"))
+    with (
+        pytest.raises(StorageError, match=r"sentemb-seen-.*full.*TMPDIR"),
+        first_seen() as first_rows,
+    ):
+        first_rows([digest(str(k)) for k in range(5_000)], range(5_000))
 
 
 def test_a_disk_that_is_full_at_the_start_is_e601(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dedup, "CREATE", "INSERT INTO absent VALUES (1)")
-    with pytest.raises(StorageError, match=r"sentemb-seen-.*absent.*TMPDIR"):
-        FirstSeen()
+    with pytest.raises(StorageError, match=r"sentemb-seen-.*absent.*TMPDIR"), first_seen():
+        pass
 
 
 def test_the_table_is_removed_afterwards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    with FirstSeen() as seen:
-        seen.first_rows([b"key"], [0])
+    with first_seen() as first_rows:
+        first_rows([b"key"], [0])
         assert list(tmp_path.iterdir())
     assert not list(tmp_path.iterdir())

@@ -14,7 +14,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from sentemb_core import schemas
 from sentemb_core.config.run import ValidationConfig
 from sentemb_core.corpus import tokenise
-from sentemb_core.corpus.table import Document, DocumentWriter
+from sentemb_core.corpus.table import Document, write_rows
 from sentemb_core.corpus.tokenise import TokenReport, write_tokens
 from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.corpus.validation_pool import ValidationPool, write_validation_pool
@@ -85,9 +85,10 @@ def test_long_sentences_close_a_shard_earlier(tmp_path: Path, monkeypatch) -> No
 def test_large_vocabularies_take_wider_tokens(tmp_path: Path, size: int, token_type: str) -> None:
     words = WORDS + [f"w{k}" for k in range(size - len(WORDS))]
     path = tokenizer_json(tmp_path, words)
-    with DocumentWriter(tmp_path / "documents.parquet") as writer:
-        for k in range(3):
-            writer.write(Document(f"d{k}", ["A", words[-1]], f"T {k}", k))
+    write_rows(
+        tmp_path / "documents.parquet",
+        (Document(f"d{k}", ["A", words[-1]], f"T {k}", k) for k in range(3)),
+    )
     (tmp_path / "out").mkdir()
     write_validation_pool(tmp_path / "documents.parquet", ValidationConfig(), tmp_path)
     report = write_tokens(
@@ -117,8 +118,9 @@ def test_uncut_tokens_without_special_tokens(
 ) -> None:
     plain = json.loads(tokenizer_json(tmp_path).read_text()) | {"post_processor": None}
     (tmp_path / "tokenizer.json").write_text(json.dumps(plain))
-    with DocumentWriter(tmp_path / "documents.parquet") as writer:
-        writer.write(Document("d", ["A B C one two three A B C one"], None, 0))
+    write_rows(
+        tmp_path / "documents.parquet", [Document("d", ["A B C one two three A B C one"], None, 0)]
+    )
     (tmp_path / "cache").mkdir()
     report = write_tokens(
         tmp_path / "documents.parquet", None, tmp_path / "tokenizer.json", 8, tmp_path / "cache",
@@ -139,8 +141,7 @@ def test_an_empty_text_equals_that_of_a_static_encoder(
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
     tokenizer.save(str(tmp_path / "tokenizer.json"))
     (tmp_path / "cache").mkdir()
-    with DocumentWriter(tmp_path / "documents.parquet") as writer:
-        writer.write(Document("d", ["\u2003", "a"], None, 0))
+    write_rows(tmp_path / "documents.parquet", [Document("d", ["\u2003", "a"], None, 0)])
     encoder = Encoder(
         StaticTable.random(4, 8, 0), tokenizer, pooling="mean", similarity="cosine",
         max_length=8, tokenizer_config=config,

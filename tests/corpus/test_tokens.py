@@ -11,7 +11,7 @@ from tokenizers import Tokenizer
 
 from sentemb_core.corpus import tokenise
 from sentemb_core.corpus import tokens as tokens_module
-from sentemb_core.corpus.table import Document, DocumentWriter, sentence_count, vocabulary_texts
+from sentemb_core.corpus.table import Document, sentence_count, vocabulary_texts, write_rows
 from sentemb_core.corpus.tokenise import write_tokens
 from sentemb_core.corpus.tokens import TokenCorpus
 from tests.corpus.token_caches import TEXTS, WORDS, cache, tokenizer_json
@@ -124,9 +124,7 @@ def test_a_part_is_a_corpus_of_its_shards(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("small_shards")
 def test_adjacent_documents_of_one_id_are_copies_of_the_first(tmp_path: Path) -> None:
     rows = [Document(name, ["A B.", "C"], None, k) for k, name in enumerate("abbbcb")]
-    with DocumentWriter(tmp_path / "documents.parquet") as writer:
-        for row in rows:
-            writer.write(row)
+    write_rows(tmp_path / "documents.parquet", rows)
     (tmp_path / "tokens").mkdir()
     write_tokens(
         tmp_path / "documents.parquet", None, tokenizer_json(tmp_path), 8,

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sentemb_core.config.run import ValidationConfig
-from sentemb_core.corpus.table import Document, DocumentWriter
+from sentemb_core.corpus.table import Document, write_rows
 from sentemb_core.corpus.validation_pool import (
     ValidationPool,
     is_label,
@@ -32,9 +32,7 @@ def documents(count: int, *, title: Any = "Title {}".format, sentences: int = 4)
 def pool_of(folder: Path, rows: list[Document], **options: Any) -> ValidationPool:
     out = folder / f"pool-{len(list(folder.iterdir()))}"
     out.mkdir()
-    with DocumentWriter(out / "documents.parquet") as writer:
-        for row in rows:
-            writer.write(row)
+    write_rows(out / "documents.parquet", rows)
     write_validation_pool(out / "documents.parquet", ValidationConfig(**options), out)
     return ValidationPool.open(out)
 
@@ -153,9 +151,10 @@ def test_one_document_is_too_few(tmp_path: Path, title: Any, options: dict[str, 
 def test_the_report_counts_candidates_queries_and_repetitions(tmp_path: Path) -> None:
     others = [Document(f"s{k}", ["Other.", f"TITLE {k}"], None, 400 + k) for k in range(3)]
     again = Document("again", ["title 0"], None, 403)
-    with DocumentWriter(tmp_path / "documents.parquet") as writer:
-        for row in [*documents(400, title=lambda k: f"Title  {k // 2}"), *others, again]:
-            writer.write(row)
+    write_rows(
+        tmp_path / "documents.parquet",
+        [*documents(400, title=lambda k: f"Title  {k // 2}"), *others, again],
+    )
     report = write_validation_pool(tmp_path / "documents.parquet", ValidationConfig(), tmp_path)
     counts = report.n_queries
     assert (report.n_candidates, report.merged, sum(counts.values())) == (200, 200, 400)

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from sentemb_core.config.run import ValidationConfig
-from sentemb_core.corpus.table import Document, DocumentWriter
+from sentemb_core.corpus.table import Document, write_rows
 from sentemb_core.corpus.tokenise import write_tokens
 from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.corpus.validation_pool import write_validation_pool
@@ -27,9 +27,7 @@ def tokenizer_json(folder: Path, words: list[str] = WORDS) -> Path:
 
 def cache(folder: Path, texts: list[list[str]] = TEXTS, *, special: bool = True, **options):
     rows = [Document(f"d{k}", sentences, f"T {k}", k) for k, sentences in enumerate(texts)]
-    with DocumentWriter(folder / "documents.parquet") as writer:
-        for row in rows:
-            writer.write(row)
+    write_rows(folder / "documents.parquet", rows)
     for name in ("benchmark", "tokens"):
         (folder / name).mkdir()
     write_validation_pool(

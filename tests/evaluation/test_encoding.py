@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from sentemb_core.corpus.table import Document, DocumentWriter
+from sentemb_core.corpus.table import Document, write_rows
 from sentemb_core.evaluation.collection_files import read_beir
 from sentemb_core.evaluation.collection_vectors import collection_vectors
 from sentemb_core.evaluation.label_free import halves_diagnosis
@@ -42,9 +42,10 @@ def encode_unit_sentences(folder: Path) -> None:
 
 
 def encode_halves(folder: Path) -> None:
-    with DocumentWriter(folder / "documents.parquet") as writer:
-        for row in range(9):
-            writer.write(Document(f"d{row}", [f"w{row + 4}", f"w{row + 5} w9"], None, row))
+    write_rows(
+        folder / "documents.parquet",
+        (Document(f"d{row}", [f"w{row + 4}", f"w{row + 5} w9"], None, row) for row in range(9)),
+    )
     halves_diagnosis(tiny.static(), folder)
 
 

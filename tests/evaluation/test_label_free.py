@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sentemb_core.config.run import ValidationConfig
-from sentemb_core.corpus.table import Document, DocumentWriter
+from sentemb_core.corpus.table import Document, write_rows
 from sentemb_core.corpus.validation_pool import ValidationPool, write_validation_pool
 from sentemb_core.encoder.batching import embed_texts
 from sentemb_core.errors import BadEmbeddingError, EmptyPairsError
@@ -63,9 +63,8 @@ def test_pairs_with_score_4_are_positives():
 
 
 def write(folder: Path, documents: list[list[str]], title: str | None = None) -> Path:
-    with DocumentWriter(folder / "documents.parquet") as writer:
-        for row, sentences in enumerate(documents):
-            writer.write(Document(f"d{row}", sentences, title, row))
+    rows = [Document(f"d{k}", sentences, title, k) for k, sentences in enumerate(documents)]
+    write_rows(folder / "documents.parquet", rows)
     return folder
 
 

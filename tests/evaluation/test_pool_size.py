@@ -7,7 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from sentemb_core.config.run import ValidationConfig
-from sentemb_core.corpus.table import Document, DocumentWriter
+from sentemb_core.corpus.table import Document, write_rows
 from sentemb_core.corpus.validation_pool import query_splits, write_validation_pool
 from sentemb_core.errors import NoQueriesError
 from sentemb_core.evaluation.pool_size import (
@@ -20,9 +20,9 @@ from sentemb_core.evaluation.pool_size import (
 
 def drawn(folder: Path, count: int, config: ValidationConfig, *, titled: bool) -> Path:
     """The pool of a corpus of this many documents."""
-    with DocumentWriter(folder / "documents.parquet") as writer:
-        for k in range(count):
-            writer.write(Document(f"d{k}", ["One.", "Two."], f"Title {k}" if titled else None, k))
+    titles = [f"Title {k}" if titled else None for k in range(count)]
+    rows = [Document(f"d{k}", ["One.", "Two."], title, k) for k, title in enumerate(titles)]
+    write_rows(folder / "documents.parquet", rows)
     write_validation_pool(folder / "documents.parquet", config, folder)
     return folder
 

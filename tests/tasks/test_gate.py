@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sentemb_core.config.run import CorpusConfig, EncoderConfig, InfoCSEIDC, ValidationConfig
-from sentemb_core.corpus.table import Document, DocumentWriter
+from sentemb_core.corpus.table import Document, write_rows
 from sentemb_core.corpus.validation_pool import (
     ValidationPool,
     is_label,
@@ -36,9 +36,10 @@ def champion(number: int = 1, **tags: str) -> ModelVersion:
 def test_learned_labels_are_left_out_of_the_gate_split(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    with DocumentWriter(tmp_path / "documents.parquet") as writer:
-        for k in range(300):
-            writer.write(Document(f"d{k}", [f"It rains {k}.", "It snows."], f"Title {k}", k))
+    write_rows(
+        tmp_path / "documents.parquet",
+        (Document(f"d{k}", [f"It rains {k}.", "It snows."], f"Title {k}", k) for k in range(300)),
+    )
     write_validation_pool(tmp_path / "documents.parquet", ValidationConfig(), tmp_path)
     monkeypatch.setattr(gate, "artifact_path", lambda _: tmp_path)
     ids = ValidationPool.open(tmp_path).of_split("gate").query_doc_id

@@ -12,7 +12,7 @@ from sentemb_core.annotation.clusters import Clusters, write_labels
 from sentemb_core.annotation.pairs import Pairs, StoredAnnotation, write_pairs
 from sentemb_core.config.run import TrainingConfig
 from sentemb_core.corpus import tokenise
-from sentemb_core.corpus.table import Document, DocumentWriter
+from sentemb_core.corpus.table import Document, write_rows
 from sentemb_core.corpus.tokenise import write_tokens
 from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.errors import EmptyPairsError
@@ -40,11 +40,12 @@ def corpus(tmp_path_factory) -> TokenCorpus:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tokenise, "SHARD_SENTENCES", 2 * SENTENCES)
         patch.setattr("sentemb_core.corpus.table.READ_ROWS", 1)
-        with DocumentWriter(folder / "documents.parquet") as writer:
-            for k in range(DOCUMENTS):
-                own = range(k * SENTENCES, (k + 1) * SENTENCES)
-                texts = [f"w{4 + number} w{5 + number}" for number in own]
-                writer.write(Document(f"d{k}", texts, None, k))
+        rows: list[Document] = []
+        for k in range(DOCUMENTS):
+            own = range(k * SENTENCES, (k + 1) * SENTENCES)
+            texts = [f"w{4 + number} w{5 + number}" for number in own]
+            rows.append(Document(f"d{k}", texts, None, k))
+        write_rows(folder / "documents.parquet", rows)
         tiny.static().tokenizer.save(str(folder / "tokenizer.json"))
         write_tokens(
             folder / "documents.parquet", None, folder / "tokenizer.json", 12, folder / "tokens",
