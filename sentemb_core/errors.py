@@ -14,55 +14,43 @@ class SentembError(Exception):
     code: ClassVar[str] = "E000"
     exit_code: ClassVar[int] = 1
 
+    def __init_subclass__(cls, code: str, exit_code: int | None = None) -> None:
+        cls.code = code
+        cls.exit_code = exit_code or cls.exit_code
+
     def __str__(self) -> str:
         return f"{self.code} {super().__str__()}"
 
 
-class UsageError(SentembError, ValueError):
+class UsageError(SentembError, ValueError, code="E001", exit_code=2):
     """An invalid command line or setting."""
 
-    code = "E001"
-    exit_code = 2
 
-
-class BadDataError(SentembError, ValueError):
+class BadDataError(SentembError, ValueError, code="E100", exit_code=3):
     """Unusable input data."""
 
-    code = "E100"
-    exit_code = 3
 
-
-class EmptyCorpusError(BadDataError):
+class EmptyCorpusError(BadDataError, code="E101"):
     """The corpus has no usable document."""
 
-    code = "E101"
 
-
-class EmptyPairsError(BadDataError):
+class EmptyPairsError(BadDataError, code="E102"):
     """Too few documents have two sentences, so there are no pairs."""
 
-    code = "E102"
 
-
-class UnreadableSourceError(BadDataError, OSError):
+class UnreadableSourceError(BadDataError, OSError, code="E103"):
     """A source is absent, damaged, of an unknown format, or changed during the run."""
 
-    code = "E103"
 
-
-class MissingColumnError(BadDataError, LookupError):
+class MissingColumnError(BadDataError, LookupError, code="E104"):
     """A column is absent."""
 
-    code = "E104"
 
-
-class DuplicateIdError(BadDataError):
+class DuplicateIdError(BadDataError, code="E105"):
     """Two rows have the same document id, and `on_duplicate` is `error`."""
 
-    code = "E105"
 
-
-class BadEmbeddingError(BadDataError, ArithmeticError):
+class BadEmbeddingError(BadDataError, ArithmeticError, code="E201"):
     """A sentence vector is not finite, or is zero where a direction is needed.
 
     Zero is allowed from a table of token or word vectors, for a text without a known word.
@@ -73,7 +61,6 @@ class BadEmbeddingError(BadDataError, ArithmeticError):
         encoder: Name and revision of the encoder (the caller adds it; arrays know neither).
     """
 
-    code = "E201"
     documents: str = ""
     encoder: str = ""
 
@@ -87,112 +74,69 @@ class BadEmbeddingError(BadDataError, ArithmeticError):
         return super().__str__() + documents + encoder
 
 
-class OtherEncoderError(BadDataError):
+class OtherEncoderError(BadDataError, code="E202"):
     """Vectors of another encoder."""
 
-    code = "E202"
 
-
-class NoNegativesError(UsageError):
+class NoNegativesError(UsageError, code="E301"):
     """A batch of fewer than two documents has no negatives."""
 
-    code = "E301"
 
-
-class DivergedError(SentembError, ArithmeticError):
+class DivergedError(SentembError, ArithmeticError, code="E302", exit_code=3):
     """A loss or a gradient is not finite."""
 
-    code = "E302"
-    exit_code = 3
 
-
-class RecipeError(UsageError):
+class RecipeError(UsageError, code="E303"):
     """Parts of a method, or method and encoder, do not fit together."""
 
-    code = "E303"
 
-
-class MissingEncoderError(UsageError, FileNotFoundError):
+class MissingEncoderError(UsageError, FileNotFoundError, code="E401"):
     """An encoder is not on this machine."""
 
-    code = "E401"
 
-
-class UnsafeModelError(BadDataError):
+class UnsafeModelError(BadDataError, code="E402"):
     """A model folder holds pickled weights or its own code."""
 
-    code = "E402"
 
-
-class UnknownLabelsError(BadDataError, LookupError):
+class UnknownLabelsError(BadDataError, LookupError, code="E501"):
     """Labels name documents that the corpus does not have."""
 
-    code = "E501"
 
-
-class NoQueriesError(BadDataError):
+class NoQueriesError(BadDataError, code="E502"):
     """A split of the validation pool, or a task, has no query with a relevant document."""
 
-    code = "E502"
 
-
-class ConstantScoresError(BadDataError):
+class ConstantScoresError(BadDataError, code="E503"):
     """All gold scores are equal, so there is no correlation."""
 
-    code = "E503"
 
-
-class CorruptArtifactError(SentembError, OSError):
+class CorruptArtifactError(SentembError, OSError, code="E600", exit_code=5):
     """The bytes of an artifact do not match its digest. It is quarantined and rebuilt."""
 
-    code = "E600"
-    exit_code = 5
 
-
-class StorageError(SentembError, OSError):
+class StorageError(SentembError, OSError, code="E601", exit_code=5):
     """The store cannot write: disk full, no permission, or too many open files."""
 
-    code = "E601"
-    exit_code = 5
 
-
-class ServerLostError(SentembError, ConnectionError):
+class ServerLostError(SentembError, ConnectionError, code="E602", exit_code=5):
     """The Prefect server of a run stopped. Finished stages are saved."""
 
-    code = "E602"
-    exit_code = 5
 
-
-class OutOfMemoryError(SentembError, MemoryError):
+class OutOfMemoryError(SentembError, MemoryError, code="E603", exit_code=5):
     """A batch does not fit into memory and cannot be split further."""
 
-    code = "E603"
-    exit_code = 5
 
-
-class OtherDeviceError(SentembError, RuntimeError):
+class OtherDeviceError(SentembError, RuntimeError, code="E604", exit_code=5):
     """A stage would run on another kind of device than its key names."""
 
-    code = "E604"
-    exit_code = 5
 
-
-class GateRefusedError(SentembError):
+class GateRefusedError(SentembError, code="E701", exit_code=4):
     """The candidate did not pass the gate; the champion stays."""
 
-    code = "E701"
-    exit_code = 4
 
-
-class RegistryError(SentembError, LookupError):
+class RegistryError(SentembError, LookupError, code="E702", exit_code=2):
     """A registered model, version or alias does not exist, or cannot be used."""
 
-    code = "E702"
-    exit_code = 2
 
-
-class RegistryDownError(RegistryError):
+class RegistryDownError(RegistryError, code="E703", exit_code=5):
     """The registry, or the storage of its files, does not answer."""
-
-    code = "E703"
-    exit_code = 5

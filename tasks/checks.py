@@ -104,7 +104,7 @@ def check_labels(config: RunConfig) -> None:
             "(--label-count) is 1: raise it."
         )
     if config.labels.source:
-        from sentemb_core.corpus.label_files import check_label_file
+        from sentemb_core.corpus.labels import check_label_file
 
         check_label_file(config.labels)
     elif learns_from_labels(config) and not config.corpus.counterpart_column:

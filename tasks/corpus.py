@@ -125,7 +125,7 @@ def read_labels(
 
     Each `source` is the SHA-256 of the bytes; `corpus_place` and `place` are where they are.
     """
-    from sentemb_core.corpus.label_files import REJECTED, write_with_labels
+    from sentemb_core.corpus.labels import REJECTED, write_with_labels
 
     with new_artifact("documents") as draft:
         read = corpus.model_copy(update={"source": corpus_place})

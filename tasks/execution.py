@@ -23,10 +23,11 @@ from pydantic import BaseModel
 
 from sentemb_core.config.run import RunConfig
 from sentemb_core.errors import SentembError, ServerLostError, StorageError
+from sentemb_core.store import records
 from sentemb_core.store.objects import Store
 from sentemb_core.store.records import Record, refs_in
 from sentemb_core.store.stages import Stage, StageKey
-from sentemb_core.store.status import RecordedKeys, Status, status_of
+from sentemb_core.store.status import Status, status_of
 from sentemb_core.types import ArtifactRef
 from tasks.setting_names import in_settings
 
@@ -61,7 +62,7 @@ class DryRun:
         """`config` is the run's: a reason names its settings in place of a stage's arguments."""
         self.store = store
         self.config = config
-        self.earlier = RecordedKeys(store)
+        self._earlier = cache(partial(records.all_records, store))
         self.statuses: list[Status] = []
         self.incomplete = False
         self.next_key = ""
@@ -95,7 +96,7 @@ class DryRun:
             self.statuses.append(Status(stage.name, "AFTER", waits_for[-1], _section.get()))
             return None
         record = stage.look_up(self.store, key)
-        status = status_of(stage.name, key, record, self.earlier)
+        status = status_of(stage.name, key, record, self._earlier)
         why = in_settings(status.why, stage.name, arguments, self.config)
         if status.would_run and (step := last_checkpoint_step(self.store, stage.name, key.digest)):
             why = f"begun, goes on after step {step:,}"

@@ -1,9 +1,7 @@
 """Bad input: the error's class, code and values, from the code that meets the input."""
 
-import errno
 import json
 import logging
-import os
 import re
 from pathlib import Path
 
@@ -20,7 +18,6 @@ from sentemb_core.encoder.start import start_encoder
 from sentemb_core.errors import SentembError
 from sentemb_core.evaluation.bm25_scores import bm25_scorers
 from sentemb_core.evaluation.validation_scores import rank_pool
-from sentemb_core.store.disk import replacing, replacing_in, require_free
 from tests import tiny
 from tests.repository import ROOT
 
@@ -31,23 +28,6 @@ def read(folder: Path, *rows: object, **options: str) -> None:
     lines = (row if isinstance(row, str) else json.dumps(row) for row in rows)
     source.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     write_documents(CorpusConfig(source=str(source), id_column="id", **options), folder)
-
-
-def no_usable_document(folder: Path) -> None:
-    read(folder, {"id": 1, "sentences": []}, {"id": 2, "sentences": [7]}, "no JSON")
-
-
-def one_sentence_each(folder: Path) -> None:
-    read(folder, *({"id": k, "sentences": ["alone"]} for k in range(60)))
-
-
-def wrong_column(folder: Path) -> None:
-    read(folder, {"id": 1, "sentences": ["a", "b"]}, text_column="boddy")
-
-
-def repeated_ids(folder: Path) -> None:
-    rows = [{"id": k, "sentences": ["a", "b"]} for k in (1, 2, 3, 4)]
-    read(folder, *rows, *rows, on_duplicate="error")
 
 
 def vectors_that_are_not_finite(_: Path) -> None:
@@ -71,28 +51,7 @@ def split_without_queries(folder: Path) -> None:
     rank_pool(ValidationPool.open(folder), bm25_scorers(["a b"], ["a b"]), "gate")
 
 
-def disk_too_small(folder: Path) -> None:
-    require_free(folder, 1 << 60, "The vectors of 9 sentences")
-
-
-def folder_that_is_not_there(folder: Path) -> None:
-    with replacing(folder / "nosuch" / "vectors.parquet") as draft:
-        draft.write_bytes(b"")
-
-
 TABLE = {
-    no_usable_document: (
-        errors.EmptyCorpusError,
-        r"\(3 .*: 1 empty, 1 not text, 1 broken.*\) .*quarantine\.parquet",
-        3,
-    ),
-    one_sentence_each: (errors.EmptyPairsError, "60 of 60 ", 3),
-    wrong_column: (errors.MissingColumnError, r"'boddy': .*\['id', .*\?", 3),
-    repeated_ids: (
-        errors.DuplicateIdError,
-        r"'1' in .*, line 1, byte 0 and in .*, line 5, .*'3' .*--on-duplicate keep-first",
-        3,
-    ),
     vectors_that_are_not_finite: (errors.BadEmbeddingError, r"2 of 3 .*\[1, 2\]", 3),
     batch_of_one_document: (
         errors.NoNegativesError,
@@ -105,8 +64,6 @@ TABLE = {
         2,
     ),
     split_without_queries: (errors.NoQueriesError, "gate", 3),
-    disk_too_small: (errors.StorageError, r"1,152,921,504\.6 GB.* GB are free at ", 5),
-    folder_that_is_not_there: (errors.StorageError, r"vectors\.parquet", 5),
 }
 
 
@@ -127,45 +84,6 @@ def test_documents_without_a_counterpart_are_counted_and_have_no_query(tmp_path:
         report = write_validation_pool(tmp_path / "documents.parquet", ValidationConfig(), tmp_path)
     assert "3 of 12" in caplog.text
     assert (report.n_candidates, sum(report.n_queries.values())) == (9, 9)
-
-
-def fill_the_disk(file: Path) -> None:
-    with replacing(file) as draft:
-        draft.write_bytes(b"half of the n")
-        raise OSError(28, "No space left on device")
-
-
-def test_a_file_that_cannot_be_written_leaves_the_old_one_alone(tmp_path: Path):
-    kept = tmp_path / "vectors.bin"
-    kept.write_bytes(b"old")
-    with pytest.raises(errors.StorageError, match=f"E601 .*{os.strerror(errno.ENOSPC)}"):
-        fill_the_disk(kept)
-    assert [file.name for file in tmp_path.iterdir()] == ["vectors.bin"]
-    assert kept.read_bytes() == b"old"
-
-
-def test_files_of_a_folder_are_replaced_together(tmp_path: Path):
-    (tmp_path / "page.html").write_text("old")
-    with replacing_in(tmp_path) as draft:
-        (draft / "figures").mkdir()
-        for name in ("page.html", "figures/loss.png"):
-            (draft / name).write_text("new")
-    found = {path.name: path.read_text() for path in tmp_path.rglob("*") if path.is_file()}
-    assert found == {"page.html": "new", "loss.png": "new"}
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["figures", "page.html"]
-
-
-@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyError()])
-def test_a_folder_that_cannot_be_written_keeps_its_old_files(tmp_path: Path, error: Exception):
-    def fill(folder: Path) -> None:
-        with replacing_in(folder) as draft:
-            (draft / "page.html").write_text("half of the n")
-            raise error
-
-    (tmp_path / "page.html").write_text("old")
-    with pytest.raises(errors.StorageError if isinstance(error, OSError) else KeyError):
-        fill(tmp_path)
-    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("page.html", "old")]
 
 
 def test_every_error_has_a_code_of_its_own_and_a_known_exit_code():

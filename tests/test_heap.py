@@ -35,20 +35,22 @@ def output_of(program: str) -> str:
     return done.stdout.strip()
 
 
-def test_a_steady_heap_maps_large_blocks():
+@pytest.mark.parametrize(
+    ("way", "sizes", "maps"),
+    [
+        ("steady_heap", "2 * LARGE, LARGE // 4", "True False"),
+        ("warm_heap", "2 * LARGE, 2 * HIGHEST", "False False"),
+    ],
+)
+def test_a_heap_maps_blocks_by_its_thresholds_until_its_end_or_an_error(way, sizes, maps):
     output = output_of(
-        "with steady_heap(): print(mapped(2 * LARGE), mapped(LARGE // 4))\n"
-        "print(mapped(2 * LARGE), mapped(2 * HIGHEST))"
+        f"with {way}(): print(*map(mapped, ({sizes})))\n"
+        "print(mapped(2 * LARGE), mapped(2 * HIGHEST))\n"
+        "try:\n"
+        f"    with {way}(): raise ValueError\n"
+        "except ValueError: print(mapped(2 * LARGE), mapped(2 * HIGHEST))"
     )
-    assert output == "True False\nFalse True"
-
-
-def test_a_warm_heap_maps_nothing():
-    output = output_of(
-        "with warm_heap(): print(mapped(2 * LARGE), mapped(2 * HIGHEST))\n"
-        "print(mapped(2 * LARGE), mapped(2 * HIGHEST))"
-    )
-    assert output == "False False\nFalse True"
+    assert output == f"{maps}\nFalse True\nFalse True"
 
 
 def test_a_warm_heap_reuses_its_pages():
@@ -86,13 +88,3 @@ def test_trimming_returns_pages_below_a_used_block():
         "print(kept - resident() > 900 * (LARGE // 4))"
     )
     assert output == "True"
-
-
-@pytest.mark.parametrize("way", ["steady_heap", "warm_heap"])
-def test_an_error_restores_the_thresholds(way):
-    output = output_of(
-        "try:\n"
-        f"    with {way}(): raise ValueError\n"
-        "except ValueError: print(mapped(2 * LARGE), mapped(2 * HIGHEST))"
-    )
-    assert output == "False True"

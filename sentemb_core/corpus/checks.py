@@ -59,7 +59,7 @@ class BadRow:
     """A refused row: file and place in it, row counted from 0, reason code, text to quote."""
 
     where: str
-    row: int
+    number: int
     reason: str
     text: object
 
@@ -73,10 +73,10 @@ class Quarantine:
         self._rows: list[tuple[str, int, str, str]] = []
         self._file = RowGroups(path, schemas.QUARANTINE)
 
-    def add(self, bad: BadRow) -> None:
-        assert bad.reason in REASONS, f"{bad.reason!r} is not one of {sorted(REASONS)}"
-        self.counts[bad.reason] += 1
-        self._rows.append((printable(bad.where), bad.row, bad.reason, excerpt(bad.text)))
+    def add(self, row: Row | BadRow, reason: str, text: object) -> None:
+        assert reason in REASONS, f"{reason!r} is not one of {sorted(REASONS)}"
+        self.counts[reason] += 1
+        self._rows.append((printable(row.where), row.number, reason, excerpt(text)))
         if len(self._rows) >= FLUSH:
             self._flush()
 
@@ -110,7 +110,7 @@ def printable(text: str) -> str:
 
 
 def checked_document(
-    row: Row, config: CorpusConfig, split: Splitter, counts: Counter[str]
+    row: Row | BadRow, config: CorpusConfig, split: Splitter, counts: Counter[str]
 ) -> Document:
     """Return the document of a row, or raise RefusedError with the reason.
 
@@ -118,6 +118,8 @@ def checked_document(
     equal to the counterpart, are dropped and counted. So is a first line that is the counterpart,
     with or without an end mark: a document must not contain its own title.
     """
+    if isinstance(row, BadRow):
+        raise RefusedError(row.reason, row.text)
     doc_id = usable_id(row.doc_id)
     counterpart = usable_counterpart(row.counterpart)
     if counterpart is not None and (body := _text_below_title(row, counterpart)) is not None:

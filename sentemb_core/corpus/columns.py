@@ -79,9 +79,13 @@ def used_columns(config: CorpusConfig, names: Iterable[str]) -> Columns:
             f"Text and counterpart must be two columns; {columns.counterpart!r} is named as both. "
             "Name another --counterpart-column, or leave it out."
         )
+    # no id column is guessed: its values may repeat or be empty, and documents would be lost
+    unused = next((name for name in ID_COLUMNS if name in names and not columns.doc_id), None)
+    hint = f" (--id-column {unused} uses column {unused!r})" if unused else ""
+    ids = columns.doc_id or f"row numbers{hint}"
     if columns.text or columns.sentences:
-        if _unused_ids(columns, names):
-            log.info("ids: %s", _id_source(columns, names))
+        if hint:
+            log.info("ids: %s", ids)
         return columns
     for name in SENTENCE_COLUMNS + TEXT_COLUMNS:
         if name in names and name not in (columns.counterpart, columns.doc_id):
@@ -91,7 +95,7 @@ def used_columns(config: CorpusConfig, names: Iterable[str]) -> Columns:
             log.info(
                 "text from column %r (guessed); ids: %s; counterpart: %s; unused columns: %s",
                 name,
-                _id_source(guessed, names),
+                ids,
                 guessed.counterpart or "none",
                 ", ".join(column for column in names if column not in guessed) or "none",
             )
@@ -111,21 +115,6 @@ def _spelled(name: str, names: list[str]) -> str:
 def composed(text: str) -> str:
     """Return the text with composed letters (NFC): equal for names that look alike."""
     return unicodedata.normalize("NFC", text)
-
-
-def _id_source(columns: Columns, names: list[str]) -> str:
-    """Return the source of ids, with the option for a column that looks like ids.
-
-    No id column is guessed: its values may repeat or be empty, and documents would be lost.
-    """
-    if columns.doc_id:
-        return columns.doc_id
-    hints = [f" (--id-column {name} uses column {name!r})" for name in _unused_ids(columns, names)]
-    return "".join(["row numbers", *hints[:1]])
-
-
-def _unused_ids(columns: Columns, names: list[str]) -> list[str]:
-    return [] if columns.doc_id else [name for name in ID_COLUMNS if name in names]
 
 
 def _listed(names: list[str]) -> str:

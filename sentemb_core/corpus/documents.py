@@ -208,11 +208,11 @@ def source_ids(config: CorpusConfig) -> Iterator[str]:
             with suppress(RefusedError):
                 yield usable_id(row.doc_id)
         elif config.id_column is None:
-            yield row_id(row.row)
+            yield row_id(row.number)
 
 
 def _first_of_each_id(
-    checked: Iterable[tuple[Row, Document]], config: CorpusConfig, quarantine: Quarantine
+    checked: Iterable[tuple[Row | BadRow, Document]], config: CorpusConfig, quarantine: Quarantine
 ) -> Iterator[list[Document]]:
     """Yield batches of documents with new ids. Repeated ids raise if `on_duplicate` is `error`."""
     repeated: list[tuple[str, int, str]] = []  # an id, its first row, the place of its repetition
@@ -226,7 +226,7 @@ def _first_of_each_id(
                 if first == row.number:
                     fresh.append(document)
                     continue
-                quarantine.add(BadRow(row.where, row.number, "duplicate-id", document.doc_id))
+                quarantine.add(row, "duplicate-id", document.doc_id)
                 if len(repeated) < 3:
                     repeated.append((document.doc_id, first, row.where))
             yield fresh
@@ -247,16 +247,13 @@ def _first_of_each_id(
 
 def _checked(
     config: CorpusConfig, split: Splitter, quarantine: Quarantine, counts: Counter[str]
-) -> Iterator[tuple[Row, Document]]:
+) -> Iterator[tuple[Row | BadRow, Document]]:
     for row in rows(config):
         counts["rows_read"] += 1
-        if isinstance(row, BadRow):
-            quarantine.add(row)
-            continue
         try:
             yield row, checked_document(row, config, split, counts)
         except RefusedError as error:
-            quarantine.add(BadRow(row.where, row.number, error.reason, error.text))
+            quarantine.add(row, error.reason, error.text)
 
 
 def _sampled(

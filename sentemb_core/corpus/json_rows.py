@@ -3,7 +3,7 @@
 import codecs
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from io import BufferedReader
 from itertools import chain, count, islice
 from pathlib import Path
@@ -12,52 +12,31 @@ from typing import Any
 from sentemb_core.config.run import CorpusConfig
 from sentemb_core.corpus.checks import BadRow
 from sentemb_core.corpus.columns import Row, named_columns, used_columns
-from sentemb_core.corpus.source import BOM, ROW_BYTES, lines, open_bytes
+from sentemb_core.corpus.source import BOM, ROW_BYTES, lines, open_bytes, source_format
 from sentemb_core.errors import UnreadableSourceError
 
 PEEK_ROWS = 100  # their keys are taken as the columns
 
 
-def jsonl_rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
-    """Yield the rows of a file with one JSON object per line (.jsonl, .ndjson, .gz)."""
-
-    def records() -> Iterator[JsonRow | BadRow]:
-        with open_bytes(config) as file:
-            yield from _json_lines(config, file)
-
-    yield from rows_of(config, records(), records)
-
-
-def json_rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
-    """Yield the rows of one array of objects, or of one object per line."""
-
-    def records() -> Iterator[JsonRow | BadRow]:
-        with open_bytes(config) as file:
-            start = file.peek(64).removeprefix(BOM.encode()).lstrip()[:1]
-            yield from (_json_array if start == b"[" else _json_lines)(config, file)
-
-    yield from rows_of(config, records(), records)
-
-
 JsonRow = tuple[str, int, dict[str, object]]
 
 
-def rows_of(
-    config: CorpusConfig,
-    records: Iterator[JsonRow | BadRow],
-    restart: Callable[[], Iterator[JsonRow | BadRow]] = lambda: iter(()),
-) -> Iterator[Row | BadRow]:
-    """Yield rows of records. The columns are the keys of the first records.
+def json_rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
+    """Yield the rows of a file: one object per line or, in .json, also one array of objects.
 
-    `restart` reads the records again to find a named column that the first ones lack: few records
-    may have a counterpart.
+    The columns are the keys of the first records. The file is read again to find a named column
+    that they lack: few records may have a counterpart.
     """
+    records = _records(config)
     head = list(islice(records, PEEK_ROWS))
     objects = [record[2] for record in head if not isinstance(record, BadRow)]
     keys = dict.fromkeys(chain(*objects))
-    if objects and (absent := set(filter(None, named_columns(config))) - keys.keys()):
-        keys |= dict.fromkeys(_keys_found(absent, restart()))
-    columns = used_columns(config, keys) if objects else None
+    absent = set(filter(None, named_columns(config))) - keys.keys() if objects else set[str]()
+    found: set[str] = set()
+    again = _records(config)
+    while found < absent and (record := next(again, None)):
+        found |= set() if isinstance(record, BadRow) else absent & record[2].keys()
+    columns = used_columns(config, [*keys, *found]) if objects else None
     for record in chain(head, records):
         if isinstance(record, BadRow):
             yield record
@@ -66,12 +45,11 @@ def rows_of(
             yield columns.row(*record)
 
 
-def _keys_found(names: set[str], records: Iterator[JsonRow | BadRow]) -> set[str]:
-    """Return the names that are a key of some record; stop reading when all are found."""
-    keys: set[str] = set()
-    while keys < names and (record := next(records, None)):
-        keys |= set() if isinstance(record, BadRow) else names & record[2].keys()
-    return keys
+def _records(config: CorpusConfig) -> Iterator[JsonRow | BadRow]:
+    with open_bytes(config) as file:
+        start = file.peek(64).removeprefix(BOM.encode()).lstrip()[:1]
+        is_array = start == b"[" and source_format(config.source) == "json"
+        yield from (_json_array if is_array else _json_lines)(config, file)
 
 
 def _json_lines(config: CorpusConfig, file: BufferedReader) -> Iterator[JsonRow | BadRow]:
@@ -85,7 +63,10 @@ def _json_lines(config: CorpusConfig, file: BufferedReader) -> Iterator[JsonRow 
             continue
         if len(line) >= ROW_BYTES and not line.endswith(b"\n"):
             yield BadRow(where, number, "over-long", line)
-            offset += _skip_line(file)
+            for part in lines(file):
+                offset += len(part)
+                if part.endswith(b"\n"):
+                    break
             continue
         try:
             record = decode(line.decode(config.encoding).removeprefix(BOM))
@@ -96,16 +77,6 @@ def _json_lines(config: CorpusConfig, file: BufferedReader) -> Iterator[JsonRow 
             yield BadRow(where, number, "broken-row", line)
         else:
             yield _record(where, number, record)
-
-
-def _skip_line(file: BufferedReader) -> int:
-    """Skip the rest of a line that ROW_BYTES cut; return its bytes."""
-    skipped = 0
-    for part in lines(file):
-        skipped += len(part)
-        if part.endswith(b"\n"):
-            break
-    return skipped
 
 
 def _json_array(config: CorpusConfig, file: BufferedReader) -> Iterator[JsonRow | BadRow]:
@@ -148,7 +119,8 @@ class _Window:
         self._file = file
         self._config = config
         self._decode = json.JSONDecoder(strict=False).raw_decode
-        self._incoming = _incremental_decoder(config)
+        incremental = codecs.getincrementaldecoder(config.encoding)
+        self._incoming = incremental("surrogateescape").decode  # refused row by row
         self._text = ""
         self._at = 0
         self._byte = self._counted = 0  # bytes before the character `_counted`
@@ -215,8 +187,3 @@ class _Window:
             f"The JSON array of {self._config.source} is broken: {what}, found {excerpt!r}. Repair "
             "it, or write one object per line (JSONL), where a bad row costs no other row."
         )
-
-
-def _incremental_decoder(config: CorpusConfig) -> Callable[[bytes], str]:
-    """Return a decoder of blocks. Undecodable bytes become lone surrogates, refused row by row."""
-    return codecs.getincrementaldecoder(config.encoding)("surrogateescape").decode

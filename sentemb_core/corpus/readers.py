@@ -15,7 +15,7 @@ from sentemb_core.config.run import CorpusConfig
 from sentemb_core.corpus.checks import BadRow
 from sentemb_core.corpus.columns import Columns, Row, used_columns
 from sentemb_core.corpus.csv_rows import csv_rows
-from sentemb_core.corpus.json_rows import json_rows, jsonl_rows, rows_of
+from sentemb_core.corpus.json_rows import json_rows
 from sentemb_core.corpus.source import (
     BOM,
     ROW_BYTES,
@@ -78,9 +78,8 @@ def places(config: CorpusConfig, numbers: Collection[int]) -> dict[int, str]:
     ids = {"text_column": config.id_column, "sentences_column": None, "counterpart_column": None}
     place_of: dict[int, str] = {}
     for row in rows(config.model_copy(update=ids)):
-        number = row.row if isinstance(row, BadRow) else row.number
-        if number in numbers:
-            place_of[number] = row.where
+        if row.number in numbers:
+            place_of[row.number] = row.where
         if len(place_of) == len(numbers):
             break
     return place_of
@@ -159,12 +158,10 @@ def saved_rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
 def hub_rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
     """Yield the rows of a data set of the hub, streamed over the network or from its cache."""
     splits = call_datasets("load_dataset", config.source, streaming=True)
-    data = splits[_split(config, list(splits))]
-    records = (
-        (f"{config.source}, row {number}", number, dict(record))
-        for number, record in enumerate(data)
-    )
-    yield from rows_of(config, records)
+    columns: Columns | None = None
+    for number, record in enumerate(splits[_split(config, list(splits))]):
+        columns = columns or used_columns(config, record)
+        yield columns.row(f"{config.source}, row {number}", number, record)
 
 
 def _split(config: CorpusConfig, splits: list[str]) -> str:
@@ -179,7 +176,7 @@ def _split(config: CorpusConfig, splits: list[str]) -> str:
 
 
 READERS: dict[Format, Callable[[CorpusConfig], Iterator[Row | BadRow]]] = {
-    "jsonl": jsonl_rows,
+    "jsonl": json_rows,
     "json": json_rows,
     "csv": csv_rows,
     "tsv": csv_rows,

@@ -129,6 +129,15 @@ def read_documents(path: Path) -> Iterator[Document]:
             yield Document(*row)
 
 
+def counterparts(documents: Path) -> Iterator[tuple[int, str, str | None]]:
+    """Yield row, id and counterpart of each document of documents.parquet."""
+    first = 0
+    for batch in document_batches(documents, ["doc_id", "counterpart"]):
+        ids, texts = (column.to_pylist() for column in batch.columns)
+        yield from zip(range(first, first + len(batch)), ids, texts, strict=True)
+        first += len(batch)
+
+
 def first_sentences(documents: Path, most: int | None) -> list[str]:
     """Return the first `most` sentences of documents.parquet; all if `most` is None."""
     lists = (document.sentences for document in read_documents(documents))

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from jaxtyping import Int32, Int64, Integer
 from pydantic import Field
 from tokenizers import Tokenizer
@@ -18,6 +19,7 @@ from sentemb_core import schemas
 from sentemb_core.corpus.table import (
     RowGroups,
     document_batches,
+    in_pieces,
     record_batch,
     sentence_bytes,
     sentence_count,
@@ -110,17 +112,20 @@ def write_tokens(
     require_free(out, size, f"The texts of {count:,} sentences, without their tokens,")
     encode = _Encode(tokenizer_json, max_length, add_special_tokens, unknown)
     held_out = ValidationPool.open(pool).held_out_documents if pool else np.zeros(0, np.int64)
-    with _ShardWriter(out, encode.token_type, held_out) as shards:
-        batches = document_batches(documents, ["doc_id", "sentences"])
-        for batch in chain.from_iterable(map(_pieces, batches)):
-            sentences = batch.column("sentences")
-            texts = sentences.flatten()
-            counts = sentences.value_lengths().to_numpy().astype(np.int64)
-            shards.write(batch.column("doc_id"), counts, texts, *encode(texts.to_pylist()))
+    with RowGroups(out / "documents.parquet", schemas.DOCUMENT_INDEX) as index:
+        shards = in_pieces(
+            _sentences(documents, encode, held_out, index),
+            (SHARD_SENTENCES, SHARD_BYTES),
+            lambda batch: (len(batch), batch.column("text").nbytes),
+        )
+        for k, shard in enumerate(shards):
+            pa.default_memory_pool().release_unused()  # before a shard exists twice
+            write_arrow(out / f"sentences-{k:05d}.arrow", pa.concat_batches(shard))
+            shard.clear()  # else it stays in memory beside the next one
     report = TokenReport(
-        documents=shards.n_documents,
-        held_out=shards.n_held_out,
-        sentences=shards.n_sentences,
+        documents=pq.read_metadata(documents).num_rows,
+        held_out=len(held_out),
+        sentences=count,
         tokens=encode.n_tokens,
         truncated=encode.n_truncated,
         unknown=encode.n_unknown,
@@ -141,16 +146,37 @@ def write_tokens(
     return report
 
 
-def _pieces(batch: Any) -> Iterator[Any]:
-    """Yield slices of the batch of at most `PIECE` bytes, or of one document."""
-    sentences = batch.column("sentences")
-    ends = sentences.value_lengths().to_numpy().cumsum()
+def _sentences(
+    documents: Path, encode: "_Encode", held_out: Int64[np.ndarray, " held"], index: RowGroups
+) -> Iterator[Any]:
+    """Yield batches of sentences with their tokens, and write their documents to the index."""
+    schema = schemas.sentences(encode.token_type)
+    first_row = first_sentence = 0
+    for batch in _pieces(documents):
+        sentences = batch.column("sentences")
+        texts = sentences.flatten()
+        counts = sentences.value_lengths().to_numpy().astype(np.int64)
+        rows = np.arange(first_row, first_row + len(batch))
+        numbers = np.arange(first_sentence, first_sentence + len(texts))
+        firsts = first_sentence + np.cumsum(counts) - counts
+        index.write([batch.column("doc_id"), firsts, counts, np.isin(rows, held_out)])
+        encoded = encode(texts.to_pylist())
+        yield record_batch([numbers, np.repeat(rows, counts), texts, *encoded], schema)
+        first_row += len(batch)
+        first_sentence += len(texts)
+
+
+def _pieces(documents: Path) -> Iterator[Any]:
+    """Yield ids and sentences of documents, at most `PIECE` bytes or one document at a time."""
     arrow: Any = pc
-    sizes = arrow.binary_length(sentences.flatten()).to_numpy() + SENTENCE_BYTES
-    piece = np.append(0, sizes.cumsum(dtype=np.int64))[ends] // PIECE
-    starts = np.flatnonzero(np.diff(piece, prepend=-1))
-    for start, stop in pairwise([*starts.tolist(), len(batch)]):
-        yield batch.slice(start, stop - start)
+    for batch in document_batches(documents, ["doc_id", "sentences"]):
+        sentences = batch.column("sentences")
+        ends = sentences.value_lengths().to_numpy().cumsum()
+        sizes = arrow.binary_length(sentences.flatten()).to_numpy() + SENTENCE_BYTES
+        piece = np.append(0, sizes.cumsum(dtype=np.int64))[ends] // PIECE
+        starts = np.flatnonzero(np.diff(piece, prepend=-1))
+        for start, stop in pairwise([*starts.tolist(), len(batch)]):
+            yield batch.slice(start, stop - start)
 
 
 class _Encode:
@@ -200,53 +226,6 @@ def _cut_off(encoding: Any) -> Iterator[int]:
         for token, special in zip(piece.ids, piece.special_tokens_mask, strict=True):
             if not special:
                 yield token
-
-
-class _ShardWriter:
-    """Collects whole documents; a full shard becomes one Arrow file."""
-
-    def __init__(self, out: Path, token_type: Any, held_out: Int64[np.ndarray, " held"]) -> None:
-        self.n_documents = self.n_sentences = self.n_held_out = 0
-        self._out = out
-        self._held_out = held_out
-        self._schema = schemas.sentences(token_type)
-        self._index = RowGroups(out / "documents.parquet", schemas.DOCUMENT_INDEX)
-        self._sentences: list[Any] = []
-        self._shards = 0
-
-    def __enter__(self) -> "_ShardWriter":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._close_shard()
-        self._index.close()
-
-    def write(
-        self, doc_ids: Any, counts: Int64[np.ndarray, " documents"], texts: Any, *encoded: Any
-    ) -> None:
-        """Add documents with these numbers of sentences."""
-        rows = np.arange(self.n_documents, self.n_documents + len(counts))
-        sentences = np.arange(self.n_sentences, self.n_sentences + len(texts))
-        held = np.isin(rows, self._held_out)
-        ends = np.cumsum(counts)
-        self._index.write([doc_ids, self.n_sentences + ends - counts, counts, held])
-        columns = [sentences, np.repeat(rows, counts), texts, *encoded]
-        self._sentences.append(record_batch(columns, self._schema))
-        self.n_documents += len(counts)
-        self.n_sentences += len(texts)
-        self.n_held_out += int(held.sum())
-        size = sum(batch.column("text").nbytes for batch in self._sentences)
-        if sum(map(len, self._sentences)) >= SHARD_SENTENCES or size >= SHARD_BYTES:
-            self._close_shard()
-
-    def _close_shard(self) -> None:
-        if not self._sentences:
-            return
-        path = self._out / f"sentences-{self._shards:05d}.arrow"
-        pa.default_memory_pool().release_unused()  # before a shard exists twice
-        write_arrow(path, pa.concat_batches(self._sentences))
-        self._sentences = []
-        self._shards += 1
 
 
 def _hashes(

@@ -19,7 +19,7 @@ from pydantic import Field
 from sentemb_core.config.run import ValidationConfig
 from sentemb_core.corpus.dedup import digest
 from sentemb_core.corpus.sentences import same_text
-from sentemb_core.corpus.table import document_batches, read_documents
+from sentemb_core.corpus.table import counterparts, document_batches, read_documents
 from sentemb_core.errors import EmptyPairsError
 from sentemb_core.types import Value
 
@@ -92,8 +92,7 @@ def write_validation_pool(documents: Path, config: ValidationConfig, out: Path) 
         EmptyPairsError: E102, fewer than two documents could take part.
     """
     kind, pool = _pool(documents, config)
-    texts = [same_text(entry.text) if entry.text is not None else None for entry in pool]
-    keys = [text or entry.doc_id for text, entry in zip(texts, pool, strict=True)]
+    keys = [same_text(entry.text or "") or entry.doc_id for entry in pool]
     candidate_of = {key: k for k, key in enumerate(dict.fromkeys(keys))}
     candidates = [candidate_of[key] for key in keys]
     splits = query_splits([entry.doc_id for entry in pool], config)
@@ -204,17 +203,16 @@ def has_counterparts(documents: Path) -> bool:
 
 
 def _with_counterpart(documents: Path) -> Iterator[PoolEntry]:
-    first = without = 0
-    for batch in document_batches(documents, ["doc_id", "counterpart"]):
-        ids, texts = (batch.column(name).to_pylist() for name in ("doc_id", "counterpart"))
-        without += texts.count(None)
-        for row, (doc_id, text) in enumerate(zip(ids, texts, strict=True), first):
-            if text is not None:
-                yield PoolEntry(unit_hash("pool", doc_id), row, doc_id, text)
-        first += len(batch)
-    if 0 < without < first:
+    total = without = 0
+    for row, doc_id, text in counterparts(documents):
+        total += 1
+        if text is None:
+            without += 1
+        else:
+            yield PoolEntry(unit_hash("pool", doc_id), row, doc_id, text)
+    if 0 < without < total:
         what = "label" if documents.with_name(COUNTED).exists() else "counterpart"
-        log.warning("documents without a %s, which give no query: %d of %d", what, without, first)
+        log.warning("documents without a %s, which give no query: %d of %d", what, without, total)
 
 
 def _with_halves(documents: Path) -> Iterator[PoolEntry]:

@@ -17,7 +17,7 @@ from sentemb_core.annotation.embeddings import Embeddings
 from sentemb_core.annotation.pairs import read_report
 from sentemb_core.annotation.pruning import clusters, pruned_edges
 from sentemb_core.config.run import AnnotationConfig
-from sentemb_core.corpus.label_files import REJECTED, LabelCounts
+from sentemb_core.corpus.labels import REJECTED, LabelCounts
 from sentemb_core.corpus.table import document_batches
 from sentemb_core.corpus.tokenise import TokenReport
 from sentemb_core.corpus.tokens import AT_ONCE, TokenCorpus

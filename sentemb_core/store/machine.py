@@ -54,15 +54,12 @@ DRIVER = Path("/dev/nvidiactl")
 def default_device() -> str:
     """Return `cuda` if torch is built for it and a visible driver is loaded, else `cpu`."""
     hidden = os.environ.get("CUDA_VISIBLE_DEVICES", "all") in ("", "-1")
-    return "cuda" if DRIVER.exists() and not hidden and not built_for_cpu() else "cpu"
-
-
-def built_for_cpu() -> bool:
-    """Return whether the installed torch is a build without CUDA."""
+    if hidden or not DRIVER.exists():
+        return "cpu"
     try:
-        return version("torch").endswith("+cpu")
+        return "cpu" if version("torch").endswith("+cpu") else "cuda"
     except PackageNotFoundError:
-        return False
+        return "cuda"
 
 
 def fast_precision() -> Precision:

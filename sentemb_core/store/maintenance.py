@@ -242,7 +242,7 @@ def fsck(store: Store) -> Health:
     artifact, and unreadable records.
     """
     corrupt: list[str] = []
-    stray = [str(path) for path in _unreadable_records(store)]
+    stray: list[str] = []
     sizes: list[int] = []
     for folder in sorted(store.objects.glob("*/*")):
         if not re.fullmatch(r"[0-9a-f]{64}", folder.name) or folder != store.folder(folder.name):
@@ -257,20 +257,8 @@ def fsck(store: Store) -> Health:
             corrupt.append(str(error))
         except StorageError as error:  # of the disk, perhaps only now: the artifact stays
             corrupt.append(str(error))
-    missing = [ref for ref in _recorded_outputs(store) if not store.folder(ref.digest).exists()]
+    known, unreadable = records.scan(store)
+    stray = [*map(str, unreadable), *stray]
+    outputs = dict.fromkeys(ref for record in known for ref in record.outputs)
+    missing = [ref for ref in outputs if not store.folder(ref.digest).exists()]
     return Health(ok=len(sizes), bytes=sum(sizes), corrupt=corrupt, missing=missing, stray=stray)
-
-
-def _unreadable_records(store: Store) -> list[Path]:
-    unreadable: list[Path] = []
-    for path in sorted((store.root / "records").glob("*/*")):
-        try:
-            records.read(path)
-        except (OSError, ValueError):
-            unreadable.append(path)
-    return unreadable
-
-
-def _recorded_outputs(store: Store) -> list[ArtifactRef]:
-    outputs = (ref for record in records.all_records(store) for ref in record.outputs)
-    return list(dict.fromkeys(outputs))

@@ -128,15 +128,21 @@ def read(path: Path) -> Record:
     return record
 
 
-def all_records(store: Store, stage: str = "*") -> Iterator[Record]:
-    """Yield all readable records, of one stage or of all, in the order of their creation."""
+def all_records(store: Store, stage: str = "*") -> list[Record]:
+    """Return all readable records, of one stage or of all, in the order of their creation."""
+    return scan(store, f"{stage}/*.json")[0]
+
+
+def scan(store: Store, pattern: str = "*/*") -> tuple[list[Record], list[Path]]:
+    """Return the records in files of this pattern, by their creation, and the unreadable files."""
     readable: list[Record] = []
-    for path in (store.root / "records").glob(f"{stage}/*.json"):
+    unreadable: list[Path] = []
+    for path in sorted((store.root / "records").glob(pattern)):
         try:
             readable.append(read(path))
         except (OSError, ValueError):
-            continue
-    yield from sorted(readable, key=lambda record: (record.created, record.id))
+            unreadable.append(path)
+    return sorted(readable, key=lambda record: (record.created, record.id)), unreadable
 
 
 def refs_in(value: Any) -> list[ArtifactRef]:

@@ -1,12 +1,11 @@
 """Status: which stages per run would compute, and why, before anything runs."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from sentemb_core.store import records
-from sentemb_core.store.objects import Store
 from sentemb_core.store.records import Miss, Record
 from sentemb_core.store.stages import StageKey
 from sentemb_core.types import Json
@@ -50,29 +49,18 @@ class Status:
         return f"{self.stage}: {self.verdict}{f' ({self.why})' if self.why else ''}"
 
 
-class RecordedKeys:
-    """The key parts of recorded stages. Records of one stage are read once."""
+def status_of(
+    stage: str, key: StageKey, result: Record | Miss, earlier: Callable[[str], Sequence[Record]]
+) -> Status:
+    """Return HIT, or MISS with the lost artifact or the difference to the most similar record.
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._parts: dict[str, list[Json]] = {}
-
-    def parts(self, stage: str) -> list[Json]:
-        """Return the key parts of a stage's records in the order of their creation."""
-        if stage not in self._parts:
-            self._parts[stage] = [
-                record.parts for record in records.all_records(self._store, stage)
-            ]
-        return self._parts[stage]
-
-
-def status_of(stage: str, key: StageKey, result: Record | Miss, recorded: RecordedKeys) -> Status:
-    """Return HIT, or MISS with the lost artifact or the difference to the most similar record."""
+    `earlier` returns the records of a stage in the order of their creation.
+    """
     if isinstance(result, Record):
         return Status(stage, "HIT")
     why = result.reason
     if why == records.FIRST_TIME:
-        why = nearest_difference(recorded.parts(stage), key)
+        why = nearest_difference([record.parts for record in earlier(stage)], key)
     return Status(stage, "MISS", why)
 
 

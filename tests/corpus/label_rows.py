@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from sentemb_core.config.run import CorpusConfig, LabelsConfig
+from sentemb_core.config.run import CorpusConfig, LabelsConfig, ValidationConfig
 from sentemb_core.corpus.documents import CorpusReport
-from sentemb_core.corpus.label_files import write_with_labels
-from sentemb_core.corpus.table import Document, write_rows
+from sentemb_core.corpus.labels import LabelReport, write_labelled, write_with_labels
+from sentemb_core.corpus.table import Document, read_documents, write_rows
+from sentemb_core.corpus.validation_pool import ValidationPool, write_validation_pool
 
 SHARE = 0.5
 
@@ -47,3 +48,17 @@ def labelled(
 
 def pair(number: int, text: str) -> dict[str, Any]:
     return {"doc_id": f"d{number}", "counterpart": text}
+
+
+def fine_tuned(
+    folder: Path, corpus: Path, count: int | None = None, **options: Any
+) -> tuple[ValidationPool, list[Document], LabelReport]:
+    """Return the pool of a corpus, the documents of its drawn labels, and their report."""
+    pool, out = folder / "pool", folder / "labels"
+    pool.mkdir()
+    out.mkdir()
+    config = ValidationConfig(label_share=SHARE, **options)
+    write_validation_pool(corpus / "documents.parquet", config, pool)
+    report = write_labelled(corpus, pool, SHARE, count, out)
+    assert LabelReport.model_validate_json((out / "report.json").read_text()) == report
+    return ValidationPool.open(pool), list(read_documents(out / "documents.parquet")), report

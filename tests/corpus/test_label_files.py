@@ -13,17 +13,20 @@ import pytest
 from sentemb_core.config.run import CorpusConfig, LabelsConfig, ValidationConfig
 from sentemb_core.corpus.checks import REASONS
 from sentemb_core.corpus.documents import write_documents
-from sentemb_core.corpus.label_files import LabelCounts, check_label_file, write_with_labels
-from sentemb_core.corpus.labels import write_labelled
+from sentemb_core.corpus.labels import (
+    LabelCounts,
+    check_label_file,
+    write_with_labels,
+)
 from sentemb_core.corpus.table import read_documents
-from sentemb_core.corpus.validation_pool import ValidationPool, write_validation_pool
+from sentemb_core.corpus.validation_pool import write_validation_pool
 from sentemb_core.errors import (
     BadDataError,
     EmptyPairsError,
     MissingColumnError,
     UnknownLabelsError,
 )
-from tests.corpus.label_rows import SHARE, WHOLE, documents, labelled, pair, written
+from tests.corpus.label_rows import WHOLE, documents, fine_tuned, labelled, pair, written
 
 
 def logged(caplog: pytest.LogCaptureFixture) -> list[object]:
@@ -54,8 +57,7 @@ def test_labels_become_counterparts_and_leave_the_sentences(tmp_path: Path):
 
 def test_documents_without_a_label_are_logged(tmp_path: Path, caplog):
     out = labelled(tmp_path, [pair(k, f"text {k}") for k in range(150)])
-    (tmp_path / "pool").mkdir()
-    write_validation_pool(out / "documents.parquet", ValidationConfig(), tmp_path / "pool")
+    write_validation_pool(out / "documents.parquet", ValidationConfig(), tmp_path)
     assert ("label", 50, 200) in logged(caplog)
 
 
@@ -66,14 +68,9 @@ def test_of_several_labels_one_validates_and_all_are_trained_on(tmp_path: Path, 
     found = []
     for order, labels in {"as it is": rows, "reversed": rows[::-1]}.items():
         folder = tmp_path / order
-        for name in ("pool", "labels"):
-            (folder / name).mkdir(parents=True)
-        out = labelled(folder, labels)
-        config = ValidationConfig(label_share=SHARE)
-        write_validation_pool(out / "documents.parquet", config, folder / "pool")
-        report = write_labelled(out, folder / "pool", SHARE, count, folder / "labels")
-        candidates = ValidationPool.open(folder / "pool").candidate_text
-        found.append((candidates, list(read_documents(folder / "labels" / "documents.parquet"))))
+        folder.mkdir()
+        pool, trained_on, report = fine_tuned(folder, labelled(folder, labels), count)
+        found.append((pool.candidate_text, trained_on))
     assert found[0] == found[1]
     (candidates, trained_on), _ = found
     assert {str(text).split()[0] for text in candidates} == {"first", "second", "third"}

@@ -6,31 +6,17 @@ from typing import Any
 
 import pytest
 
-from sentemb_core.config.run import ValidationConfig
-from sentemb_core.corpus.labels import LabelReport, write_labelled
-from sentemb_core.corpus.table import Document, read_documents
+from sentemb_core.corpus.table import Document
 from sentemb_core.corpus.validation_pool import (
-    ValidationPool,
     is_label,
     unit_hash,
-    write_validation_pool,
 )
 from sentemb_core.errors import EmptyPairsError
-from tests.corpus.label_rows import SHARE, documents, labelled, pair, written
+from tests.corpus.label_rows import SHARE, documents, fine_tuned, labelled, pair, written
 
 
 def drawn(folder: Path, rows: list[Document], count: int | None = None, **options: Any):
-    """Return the pool, the documents of the labels, and the report."""
-    corpus, judged, out = folder / "corpus", folder / "pool", folder / "labels"
-    written(corpus, rows)
-    judged.mkdir()
-    out.mkdir()
-    config = ValidationConfig(label_share=SHARE, **options)
-    write_validation_pool(corpus / "documents.parquet", config, judged)
-    report = write_labelled(corpus, judged, SHARE, count, out)
-    trained_on = list(read_documents(out / "documents.parquet"))
-    assert LabelReport.model_validate_json((out / "report.json").read_text()) == report
-    return ValidationPool.open(judged), trained_on, report
+    return fine_tuned(folder, written(folder / "corpus", rows), count, **options)
 
 
 def test_a_label_is_its_document_with_the_counterpart_last(tmp_path: Path):
@@ -116,13 +102,8 @@ def test_one_label_is_too_few(tmp_path: Path):
 def test_labels_of_one_document_are_too_few(tmp_path: Path):
     row = next(row for row in documents() if is_label(row.doc_id, SHARE))
     out = labelled(tmp_path, [pair(row.source_row, text) for text in ("first", "second")])
-    judged, learnt = tmp_path / "pool", tmp_path / "labels"
-    judged.mkdir()
-    learnt.mkdir()
-    config = ValidationConfig(label_share=SHARE, halves=True)
-    write_validation_pool(out / "documents.parquet", config, judged)
     with pytest.raises(EmptyPairsError, match=r"of 1; .* 2 of 2; .*validation\.label_share"):
-        write_labelled(out, judged, SHARE, None, learnt)
+        fine_tuned(tmp_path, out, halves=True)
 
 
 def test_labels_with_one_text_are_too_few(tmp_path: Path):

@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+import io
 import json
 import os
 import re
@@ -32,87 +33,52 @@ WANTED = [
 ]
 
 
-def as_jsonl(folder: Path) -> Path:
-    return jsonl(folder / "rows.jsonl", ROWS)
+LINES = b"".join(json.dumps(row).encode() + b"\n" for row in ROWS)
 
 
-def as_ndjson_with_bom(folder: Path) -> Path:
-    path = jsonl(folder / "rows.ndjson", ROWS)
-    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
-    return path
+def delimited(dialect: str) -> bytes:
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, ["id", "title", "text"], dialect=dialect)
+    writer.writeheader()
+    writer.writerows(ROWS)
+    return text.getvalue().encode("utf-8-sig")
 
 
-def as_gzipped_jsonl(folder: Path) -> Path:
-    path = folder / "rows.jsonl.gz"
-    path.write_bytes(gzip.compress(as_jsonl(folder).read_bytes()))
-    return path
+FILES = {
+    "rows.jsonl": LINES,
+    "bom.ndjson": b"\xef\xbb\xbf" + LINES,
+    "rows.jsonl.gz": gzip.compress(LINES),
+    "array.json": ("\ufeff" + json.dumps(ROWS, indent=2)).encode(),
+    "lines.json": LINES,
+    "rows.csv": delimited("excel"),
+    "rows.tsv": delimited("excel-tab"),
+    "rows.csv.gz": gzip.compress(delimited("excel")),
+}
 
 
-def as_json_array(folder: Path) -> Path:
-    path = folder / "rows.json"
-    path.write_text("\ufeff" + json.dumps(ROWS, indent=2))
-    return path
-
-
-def as_json_lines(folder: Path) -> Path:
-    return jsonl(folder / "rows.json", ROWS)
-
-
-def as_csv(folder: Path) -> Path:
-    return _table(folder / "rows.csv", "excel")
-
-
-def as_tsv(folder: Path) -> Path:
-    return _table(folder / "rows.tsv", "excel-tab")
-
-
-def as_gzipped_csv(folder: Path) -> Path:
-    path = folder / "rows.csv.gz"
-    path.write_bytes(gzip.compress(as_csv(folder).read_bytes()))
-    return path
-
-
-def as_parquet_with_categories(folder: Path) -> Path:
-    table = pa.Table.from_pylist(ROWS)
-    table = table.set_column(1, "title", table["title"].dictionary_encode())
-    pq.write_table(table, folder / "rows.parquet", row_group_size=2)
-    return folder / "rows.parquet"
-
-
-def as_saved_splits(folder: Path) -> Path:
-    from datasets import Dataset, DatasetDict
-
-    DatasetDict({"train": Dataset.from_list(ROWS)}).save_to_disk(folder / "saved")
-    return folder / "saved"
-
-
-def as_saved_dataset(folder: Path) -> Path:
-    from datasets import Dataset
-
-    Dataset.from_list(ROWS).save_to_disk(folder / "saved")
-    return folder / "saved"
-
-
-def _table(path: Path, dialect: str) -> Path:
-    with path.open("w", newline="", encoding="utf-8-sig") as file:
-        writer = csv.DictWriter(file, ["id", "title", "text"], dialect=dialect)
-        writer.writeheader()
-        writer.writerows(ROWS)
-    return path
-
-
-@pytest.mark.parametrize(
-    "write",
-    [
-        as_jsonl, as_ndjson_with_bom, as_gzipped_jsonl, as_json_array, as_json_lines, as_csv,
-        as_tsv, as_gzipped_csv, as_parquet_with_categories, as_saved_dataset, as_saved_splits,
-    ],
-)  # fmt: skip
-def test_every_format_gives_the_same_documents(tmp_path: Path, monkeypatch, write) -> None:
-    monkeypatch.setattr(readers, "READ_ROWS", 2)
-    report, documents, _ = read(write(tmp_path), **COLUMNS)
+def assert_wanted(source: Path) -> None:
+    report, documents, _ = read(source, **COLUMNS)
     assert [tuple(document) for document in documents] == WANTED
     assert (report.rows_read, report.quarantined) == (5, {})
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_format_gives_the_same_documents(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(FILES[name])
+    assert_wanted(tmp_path / name)
+
+
+def test_arrow_tables_give_the_same_documents(tmp_path: Path, monkeypatch) -> None:
+    from datasets import Dataset, DatasetDict
+
+    monkeypatch.setattr(readers, "READ_ROWS", 2)
+    table = pa.Table.from_pylist(ROWS)
+    table = table.set_column(1, "title", table["title"].dictionary_encode())
+    pq.write_table(table, tmp_path / "rows.parquet", row_group_size=2)
+    Dataset.from_list(ROWS).save_to_disk(tmp_path / "saved")
+    DatasetDict({"train": Dataset.from_list(ROWS)}).save_to_disk(tmp_path / "splits")
+    for name in ("rows.parquet", "saved", "splits"):
+        assert_wanted(tmp_path / name)
 
 
 def test_a_data_set_of_the_hub_is_streamed(monkeypatch: pytest.MonkeyPatch) -> None:

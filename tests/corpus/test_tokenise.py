@@ -12,16 +12,14 @@ import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from sentemb_core import schemas
-from sentemb_core.config.run import ValidationConfig
 from sentemb_core.corpus import tokenise
-from sentemb_core.corpus.table import Document, write_rows
-from sentemb_core.corpus.tokenise import TokenReport, write_tokens
-from sentemb_core.corpus.tokens import TokenCorpus
-from sentemb_core.corpus.validation_pool import ValidationPool, write_validation_pool
+from sentemb_core.corpus.table import Document
+from sentemb_core.corpus.tokenise import TokenReport
+from sentemb_core.corpus.validation_pool import ValidationPool
 from sentemb_core.encoder.backbones import StaticTable
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import StorageError
-from tests.corpus.token_caches import WORDS, cache, tokenizer_json
+from tests.corpus.token_caches import WORDS, cache, tokenised, tokenizer_json
 
 
 def test_a_full_disk_is_e601_before_anything_is_written(tmp_path: Path, monkeypatch) -> None:
@@ -84,18 +82,9 @@ def test_long_sentences_close_a_shard_earlier(tmp_path: Path, monkeypatch) -> No
 @pytest.mark.parametrize(("size", "token_type"), [(65_536, "uint16"), (65_537, "uint32")])
 def test_large_vocabularies_take_wider_tokens(tmp_path: Path, size: int, token_type: str) -> None:
     words = WORDS + [f"w{k}" for k in range(size - len(WORDS))]
-    path = tokenizer_json(tmp_path, words)
-    write_rows(
-        tmp_path / "documents.parquet",
-        (Document(f"d{k}", ["A", words[-1]], f"T {k}", k) for k in range(3)),
-    )
-    (tmp_path / "out").mkdir()
-    write_validation_pool(tmp_path / "documents.parquet", ValidationConfig(), tmp_path)
-    report = write_tokens(
-        tmp_path / "documents.parquet", tmp_path, path, 8, tmp_path / "out",
-        add_special_tokens=False, unknown=0,
-    )  # fmt: skip
-    corpus = TokenCorpus.open(tmp_path / "out")
+    tokenizer_json(tmp_path, words)
+    rows = [Document("d", ["A", words[-1]], None, 0)]
+    report, corpus = tokenised(tmp_path, rows, special=False)
     assert report.token_type == token_type
     assert corpus.tokens([1])[0].tolist() == [size - 1]
 
@@ -113,21 +102,13 @@ def test_the_cache_has_equal_bytes_each_time(tmp_path: Path) -> None:
     assert index.equals(schemas.DOCUMENT_INDEX)
 
 
-def test_uncut_tokens_without_special_tokens(
-    tmp_path: Path,
-) -> None:
+def test_uncut_tokens_without_special_tokens(tmp_path: Path) -> None:
     plain = json.loads(tokenizer_json(tmp_path).read_text()) | {"post_processor": None}
     (tmp_path / "tokenizer.json").write_text(json.dumps(plain))
-    write_rows(
-        tmp_path / "documents.parquet", [Document("d", ["A B C one two three A B C one"], None, 0)]
-    )
-    (tmp_path / "cache").mkdir()
-    report = write_tokens(
-        tmp_path / "documents.parquet", None, tmp_path / "tokenizer.json", 8, tmp_path / "cache",
-        add_special_tokens=True, unknown=0,
-    )  # fmt: skip
+    rows = [Document("d", ["A B C one two three A B C one"], None, 0)]
+    report, corpus = tokenised(tmp_path, rows)
     assert not report.special_tokens
-    (whole,) = TokenCorpus.open(tmp_path / "cache").uncut_tokens([0])
+    (whole,) = corpus.uncut_tokens([0])
     assert [WORDS[k] for k in whole] == ["A", "B", "C", "one", "two", "three", "A", "B", "C", "one"]
 
 
@@ -140,23 +121,13 @@ def test_an_empty_text_equals_that_of_a_static_encoder(
     tokenizer = Tokenizer(models.WordLevel(vocabulary, **{"unk_token": unknown} if unknown else {}))
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
     tokenizer.save(str(tmp_path / "tokenizer.json"))
-    (tmp_path / "cache").mkdir()
-    write_rows(tmp_path / "documents.parquet", [Document("d", ["\u2003", "a"], None, 0)])
     encoder = Encoder(
         StaticTable.random(4, 8, 0), tokenizer, pooling="mean", similarity="cosine",
         max_length=8, tokenizer_config=config,
     )  # fmt: skip
-    report = write_tokens(
-        tmp_path / "documents.parquet",
-        None,
-        tmp_path / "tokenizer.json",
-        8,
-        tmp_path / "cache",
-        add_special_tokens=False,
-        unknown=encoder.unknown_id,
-    )
-    cached = TokenCorpus.open(tmp_path / "cache").tokens([0, 1])
+    rows = [Document("d", ["\u2003", "a"], None, 0)]
+    report, corpus = tokenised(tmp_path, rows, special=False, unknown=encoder.unknown_id)
     if unknown is None:  # a table of words drops unknown words
         assert report.unknown == 1
-    for ids, own in zip(cached, encoder.tokenise(["\u2003", "a"]), strict=True):
+    for ids, own in zip(corpus.tokens([0, 1]), encoder.tokenise(["\u2003", "a"]), strict=True):
         np.testing.assert_array_equal(ids, own)

@@ -11,10 +11,8 @@ from tokenizers import Tokenizer
 
 from sentemb_core.corpus import tokenise
 from sentemb_core.corpus import tokens as tokens_module
-from sentemb_core.corpus.table import Document, sentence_count, vocabulary_texts, write_rows
-from sentemb_core.corpus.tokenise import write_tokens
-from sentemb_core.corpus.tokens import TokenCorpus
-from tests.corpus.token_caches import TEXTS, WORDS, cache, tokenizer_json
+from sentemb_core.corpus.table import Document, sentence_count, vocabulary_texts
+from tests.corpus.token_caches import TEXTS, WORDS, cache, tokenised, tokenizer_json
 from tests.mapped import mapped_files
 
 
@@ -124,13 +122,8 @@ def test_a_part_is_a_corpus_of_its_shards(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("small_shards")
 def test_adjacent_documents_of_one_id_are_copies_of_the_first(tmp_path: Path) -> None:
     rows = [Document(name, ["A B.", "C"], None, k) for k, name in enumerate("abbbcb")]
-    write_rows(tmp_path / "documents.parquet", rows)
-    (tmp_path / "tokens").mkdir()
-    write_tokens(
-        tmp_path / "documents.parquet", None, tokenizer_json(tmp_path), 8,
-        tmp_path / "tokens", add_special_tokens=True, unknown=0,
-    )  # fmt: skip
-    corpus = TokenCorpus.open(tmp_path / "tokens")
+    tokenizer_json(tmp_path)
+    _, corpus = tokenised(tmp_path, rows)
     assert len(corpus.shards) == 3, "copies in two shards"
     assert corpus.original_of.tolist() == [0, 1, 1, 1, 4, 5]
     assert corpus.part([1, 2]).original_of.tolist() == [0, 0, 2, 3]

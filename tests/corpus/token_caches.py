@@ -25,16 +25,29 @@ def tokenizer_json(folder: Path, words: list[str] = WORDS) -> Path:
     return folder / "tokenizer.json"
 
 
-def cache(folder: Path, texts: list[list[str]] = TEXTS, *, special: bool = True, **options):
-    rows = [Document(f"d{k}", sentences, f"T {k}", k) for k, sentences in enumerate(texts)]
+def tokenised(
+    folder: Path,
+    rows: list[Document],
+    *,
+    pool: Path | None = None,
+    special: bool = True,
+    unknown: int = WORDS.index("[UNK]"),
+):
+    """Return report and cache of documents, with `folder`/tokenizer.json, 8 tokens a sentence."""
+    (folder / "tokens").mkdir()
     write_rows(folder / "documents.parquet", rows)
-    for name in ("benchmark", "tokens"):
-        (folder / name).mkdir()
-    write_validation_pool(
-        folder / "documents.parquet", ValidationConfig(**options), folder / "benchmark"
-    )
     report = write_tokens(
-        folder / "documents.parquet", folder / "benchmark", tokenizer_json(folder), 8,
-        folder / "tokens", add_special_tokens=special, unknown=WORDS.index("[UNK]"),
+        folder / "documents.parquet", pool, folder / "tokenizer.json", 8, folder / "tokens",
+        add_special_tokens=special, unknown=unknown,
     )  # fmt: skip
     return report, TokenCorpus.open(folder / "tokens")
+
+
+def cache(folder: Path, texts: list[list[str]] = TEXTS, *, special: bool = True, **options):
+    rows = [Document(f"d{k}", sentences, f"T {k}", k) for k, sentences in enumerate(texts)]
+    pool = folder / "benchmark"
+    pool.mkdir()
+    write_rows(folder / "documents.parquet", rows)
+    write_validation_pool(folder / "documents.parquet", ValidationConfig(**options), pool)
+    tokenizer_json(folder)
+    return tokenised(folder, rows, pool=pool, special=special)

@@ -1,14 +1,17 @@
-"""A store in a fresh home, a way to add artifacts, and other processes on the same home."""
+"""A store in a fresh home, artifacts, disk faults, and other processes on the same home."""
 
+import errno
 import importlib.util
 import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
+from sentemb_core.store import disk
 from sentemb_core.store.objects import Store
 from sentemb_core.types import ArtifactRef
 from tests.waiting import LONG
@@ -30,6 +33,46 @@ def put(store: Store):
         return draft.ref
 
     return put_artifact
+
+
+@pytest.fixture
+def grow_old(store: Store):
+    """Set the times of all files in the store to so many seconds ago (two hours)."""
+
+    def set_times(seconds: float = 7_200.0) -> None:
+        then = time.time() - seconds
+        for path in store.root.rglob("*"):
+            os.utime(path, (then, then))
+
+    return set_times
+
+
+@pytest.fixture
+def performed(monkeypatch) -> list[tuple[str, Path]]:
+    """List the operations of the store on the disk from now on, with their paths."""
+    operations: list[tuple[str, Path]] = []
+
+    def perform(operation, path, *args):
+        operations.append((operation.__name__, path))
+        return operation(path, *args)
+
+    monkeypatch.setattr(disk, "perform", perform)
+    return operations
+
+
+@pytest.fixture
+def broken_disk(monkeypatch):
+    """Let the operations fail for which `fails(name, path)` holds."""
+
+    def breaks(fails) -> None:
+        def perform(operation, path, *args):
+            if fails(operation.__name__, path):
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+            return operation(path, *args)
+
+        monkeypatch.setattr(disk, "perform", perform)
+
+    return breaks
 
 
 @pytest.fixture

@@ -26,29 +26,42 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.rglob("*"))
 
 
-@pytest.mark.parametrize("failure", [OSError(errno.EIO, "no"), ValueError("no")])
+@pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC, None])
 @pytest.mark.parametrize("several", [False, True])
-def test_a_failed_write_keeps_the_old_content(tmp_path: Path, several: bool, failure: Exception):
+def test_a_failed_write_keeps_the_old_content(tmp_path: Path, several: bool, number: int | None):
     (tmp_path / "table").write_text("old")
     writing = disk.replacing_in(tmp_path) if several else disk.replacing(tmp_path / "table")
-    with pytest.raises((OSError if several else StorageError, ValueError)):
+    failure = OSError(number, os.strerror(number)) if number else ValueError("no")
+    ours = number == errno.ENOSPC or (number and not several)
+    with pytest.raises(StorageError if ours else type(failure)) as caught:
         break_off(writing, failure)
     assert (names(tmp_path), (tmp_path / "table").read_text()) == (["table"], "old")
+    if ours:
+        assert caught.value.errno == (number if several else None)
+        assert str(caught.value).startswith("E601 ")
+        assert os.strerror(number) in str(caught.value)
+        assert str(tmp_path) in str(caught.value)
 
 
-def test_new_files_move_into_place_at_any_depth(tmp_path: Path):
+def test_files_of_a_folder_are_replaced_together_at_any_depth(tmp_path: Path):
+    (tmp_path / "table").write_text("old")
     with disk.replacing_in(tmp_path) as draft:
         (draft / "deep").mkdir()
-        (draft / "deep" / "table").write_text("new")
-    assert names(tmp_path) == ["deep", "table"]
+        for name in ("table", "deep/figure"):
+            (draft / name).write_text("new")
+    assert names(tmp_path) == ["deep", "figure", "table"]
+    assert (tmp_path / "table").read_text() == (tmp_path / "deep" / "figure").read_text() == "new"
 
 
-def test_a_full_disk_is_a_storage_error_and_our_own_errors_pass(tmp_path: Path):
-    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    with pytest.raises(StorageError) as caught:
-        break_off(disk.replacing_in(tmp_path), full)
-    assert caught.value.errno == errno.ENOSPC
-    assert str(tmp_path) in str(caught.value)
+def test_an_absent_folder_or_a_disk_that_is_too_small_is_e601(tmp_path: Path):
+    absent = tmp_path / "absent" / "vectors.parquet"
+    with pytest.raises(StorageError, match=f"E601 {absent}"), disk.replacing(absent) as draft:
+        draft.write_bytes(b"")
+    with pytest.raises(StorageError, match=r"E601 .*1,152,921,504\.6 GB.* GB are free at "):
+        disk.require_free(tmp_path, 1 << 60, "The vectors of 9 sentences")
+
+
+def test_our_own_errors_pass(tmp_path: Path):
     failure = disk.storage_error("write", tmp_path, OSError(errno.EIO, "no"))
     with pytest.raises(StorageError) as passed, disk.replacing(tmp_path / "table"):
         raise failure

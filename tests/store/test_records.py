@@ -3,7 +3,6 @@
 Run: pytest tests/store/test_records.py
 """
 
-import errno
 import json
 import os
 import pickle
@@ -13,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sentemb_core.store import disk, records
+from sentemb_core.store import records
 from sentemb_core.store.maintenance import fsck
 from sentemb_core.store.objects import canonical
 from sentemb_core.store.records import Miss, Record, refs_in
@@ -172,14 +171,8 @@ def test_refs_in_finds_nested_references(put):
     assert refs_in(frozenset({two})) == [two]
 
 
-def test_an_unreadable_artifact_is_a_miss_with_its_code(chain, store, monkeypatch):
+def test_an_unreadable_artifact_is_a_miss_with_its_code(chain, store, broken_disk):
     chain.run_chain()
-
-    def perform(operation, path, *args):
-        if path.name == "manifest.json":
-            raise OSError(errno.EIO, os.strerror(errno.EIO))
-        return operation(path, *args)
-
-    monkeypatch.setattr(disk, "perform", perform)
+    broken_disk(lambda _, path: path.name == "manifest.json")
     found = chain.ENCODE.look_up(store, chain.ENCODE.key({"text": "a"}))
     assert re.match("artifact embeddings:.* E601", found.reason)

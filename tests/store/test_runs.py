@@ -18,7 +18,6 @@ from sentemb_core.store.maintenance import collect
 from sentemb_core.store.objects import Store
 from sentemb_core.store.stages import Stage
 from sentemb_core.types import ArtifactRef
-from tests.store.aging import grow_old
 
 THREE_MISSES = [("encode", False), ("graph", False), ("train", False)]
 
@@ -51,17 +50,10 @@ def test_a_run_lists_each_artifact_once(chain, store):
     assert log.run.refs == [model, edges]
 
 
-def test_a_computed_stage_is_synced_at_once(chain, store, monkeypatch):
-    synced: list[str] = []
-
-    def perform(operation, path, *args):
-        if operation.__name__ == "sync":
-            synced.append(path.name)
-        return operation(path, *args)
-
-    monkeypatch.setattr(disk, "perform", perform)
+def test_a_computed_stage_is_synced_at_once(chain, store, performed):
     with runs.recording(store, "one", [], {}):
         chain.ENCODE.run(store, {"text": "a"})
+        synced = [path.name for operation, path in performed if operation == "sync"]
         assert synced[-2:] == ["one.jsonl", "runs"]
 
 
@@ -80,7 +72,7 @@ def timed(text: str) -> ArtifactRef:
     return draft.ref
 
 
-def test_a_recomputed_stage_with_other_outputs_is_listed_again(store):
+def test_a_recomputed_stage_with_other_outputs_is_listed_again(store, grow_old):
     stage, text = Stage("timed", 1, timed), {"text": "a"}
     with runs.recording(store, "twice", [], {}) as log:
         first, again = stage.run(store, text), stage.run(store, text, refresh=True)
@@ -88,7 +80,7 @@ def test_a_recomputed_stage_with_other_outputs_is_listed_again(store):
     (run,) = runs.last_runs(store)
     assert run.refs == [first, again]
     assert log.used == run.stages
-    grow_old(store)
+    grow_old()
     assert collect(store, [], keep_runs=1).counts["objects"] == 0
 
 
@@ -108,7 +100,7 @@ def test_the_state_of_a_failed_and_of_a_killed_run(store, python, monkeypatch):
     assert bad.error == "no answer to *** of redis://***@h", "secrets are removed"
 
 
-def test_a_killed_run_keeps_everything_that_it_used(chain, store, python):
+def test_a_killed_run_keeps_everything_that_it_used(chain, store, python, grow_old):
     chain.run_chain()
     child = python(
         "import os, signal, chain; from sentemb_core.store import runs; "
@@ -121,7 +113,7 @@ def test_a_killed_run_keeps_everything_that_it_used(chain, store, python):
     (dead,) = runs.last_runs(store)
     hits = [("encode", True), ("graph", True), ("train", False), ("train", True)]
     assert stages_of(dead.stages) == hits
-    grow_old(store)
+    grow_old()
     assert collect(store, [], keep_runs=1).counts["objects"] == 0
     record_run(chain, store, "dead", rate=0.3)
     assert len(runs.read_run(store, "dead").stages) == 3, "a new run of that name starts empty"

@@ -5,10 +5,11 @@ Run: pytest tests/store/test_status.py
 
 import json
 from collections.abc import Mapping
+from functools import partial
 
+from sentemb_core.store.records import all_records
 from sentemb_core.store.stages import Stage, StageKey
 from sentemb_core.store.status import (
-    RecordedKeys,
     Status,
     differences,
     nearest_difference,
@@ -19,7 +20,7 @@ from sentemb_core.types import ArtifactRef
 
 def status(store, stage, arguments) -> Status:
     key = stage.key(arguments)
-    return status_of(stage.name, key, stage.look_up(store, key), RecordedKeys(store))
+    return status_of(stage.name, key, stage.look_up(store, key), partial(all_records, store))
 
 
 def graph_status(store, chain, **config) -> str:

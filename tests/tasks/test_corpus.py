@@ -10,7 +10,8 @@ import pytest
 
 from flows.pipeline import by_digest, documents_of, labels_by_digest
 from sentemb_core.config.run import CorpusConfig, LabelsConfig
-from sentemb_core.corpus import documents, label_files
+from sentemb_core.corpus import documents
+from sentemb_core.corpus import labels as labels_module
 from sentemb_core.errors import UnreadableSourceError
 from sentemb_core.store import objects
 from sentemb_core.store.objects import Store
@@ -78,8 +79,8 @@ def test_labels_that_are_written_to_while_they_are_read_are_kept_under_no_name(
     pairs = tmp_path / "labels.csv"
     pairs.write_text("doc_id,counterpart\nd0,first\n", encoding="utf-8")
     named = labels_by_digest(LabelsConfig(source=str(pairs)))
-    reader = written_to(tmp_path / name, added, label_files.write_with_labels)
-    monkeypatch.setattr(label_files, "write_with_labels", reader)
+    reader = written_to(tmp_path / name, added, labels_module.write_with_labels)
+    monkeypatch.setattr(labels_module, "write_with_labels", reader)
     with without_prefect(Store.default()):
         corpus = CorpusConfig(source=str(source), id_column="id")
         read = documents_of(corpus)
