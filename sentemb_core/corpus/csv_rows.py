@@ -146,8 +146,8 @@ def _cells(row: list[str], quoted: bool | None, delimiter: str) -> list[str]:
         raise csv.Error("a quote is stray, or is never closed")
     texts = iter([*row, ""])
     cells = next(csv.reader(texts, delimiter=delimiter))
-    if next(texts, None) is None:
-        raise csv.Error("a quote is never closed")
+    if next(texts, None) != "":
+        raise csv.Error("the row ends in another line")
     return cells
 
 

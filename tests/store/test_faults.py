@@ -1,7 +1,6 @@
 """Failing disks, kills and races: artifacts and records are always whole or absent.
 
 The n-th file-system operation fails, for n = 1, 2, 3 ... until a run succeeds (SQLite's method).
-Run: pytest tests/store/test_faults.py
 """
 
 import contextlib

@@ -1,7 +1,4 @@
-"""Lineage: the way back from a model to its sources.
-
-Run: pytest tests/store/test_lineage.py
-"""
+"""Lineage: the way back from a model to its sources."""
 
 import hashlib
 

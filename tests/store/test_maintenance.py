@@ -1,7 +1,4 @@
-"""Maintenance: gc removes unreachable artifacts only, fsck finds every broken byte.
-
-Run: pytest tests/store/test_maintenance.py
-"""
+"""Maintenance: gc removes unreachable artifacts only, fsck finds every broken byte."""
 
 import contextlib
 import errno

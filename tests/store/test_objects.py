@@ -1,7 +1,4 @@
-"""Artifacts are whole or absent, named by their content and verified before use.
-
-Run: pytest tests/store/test_objects.py
-"""
+"""Artifacts are whole or absent, named by their content and verified before use."""
 
 import errno
 import json

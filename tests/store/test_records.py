@@ -1,7 +1,4 @@
-"""Records are sealed JSON of one form; any other file in their place is a miss.
-
-Run: pytest tests/store/test_records.py
-"""
+"""Records are sealed JSON of one form; any other file in their place is a miss."""
 
 import json
 import os

@@ -1,7 +1,4 @@
-"""Runs: what they used is on the disk at once, survives kills, and is counted once.
-
-Run: pytest tests/store/test_runs.py
-"""
+"""Runs: what they used is on the disk at once, survives kills, and is counted once."""
 
 import contextlib
 import json

@@ -1,7 +1,4 @@
-"""Stages: a result is computed again if, and only if, something that determines it changed.
-
-Run: pytest tests/store/test_stages.py
-"""
+"""Stages: a result is computed again if, and only if, something that determines it changed."""
 
 import math
 import threading

@@ -1,7 +1,4 @@
-"""Status: what a run would compute, and why.
-
-Run: pytest tests/store/test_status.py
-"""
+"""Status: what a run would compute, and why."""
 
 import json
 from collections.abc import Mapping
