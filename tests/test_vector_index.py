@@ -196,18 +196,16 @@ def test_a_document_of_a_million_sentences_is_one_row_group(tmp_path, monkeypatc
     assert [len(piece.rows) for piece in indexed(encoder, index)] == [count]
 
 
-def test_a_piece_ends_at_its_limit_of_sentences(corpus: Path, monkeypatch):
-    monkeypatch.setattr(document_vectors, "SENTENCES_AT_ONCE", 10)
-    pieces = [len(piece.rows) for piece in encoded(static(), corpus)]
-    assert pieces == [10] * 10
-
-
-def test_a_piece_ends_at_its_limit_of_letters(corpus: Path, monkeypatch):
+def test_a_piece_ends_at_its_limit_of_sentences_or_letters(corpus: Path, monkeypatch):
     whole = [piece.vectors for piece in encoded(static(), corpus)]
-    monkeypatch.setattr(document_vectors, "LETTERS_AT_ONCE", 1)
-    pieces = [piece.vectors for piece in encoded(static(), corpus)]
-    assert len(pieces) > len(whole) == 1
-    assert (np.concatenate(pieces) == whole[0]).all()
+    for limit, most in (("SENTENCES_AT_ONCE", 10), ("LETTERS_AT_ONCE", 1)):
+        with monkeypatch.context() as patched:
+            patched.setattr(document_vectors, limit, most)
+            pieces = list(encoded(static(), corpus))
+        if limit == "SENTENCES_AT_ONCE":
+            assert [len(piece.rows) for piece in pieces] == [10] * 10
+        assert len(pieces) > len(whole) == 1
+        assert (np.concatenate([piece.vectors for piece in pieces]) == whole[0]).all()
 
 
 def test_a_row_group_that_begins_inside_a_document_is_refused(corpus: Path):
