@@ -21,6 +21,7 @@ from sentemb_core.store import disk
 from sentemb_core.store.maintenance import fsck
 from sentemb_core.store.objects import Store
 from sentemb_core.store.stages import Stage
+from tests.store.racers import RACER
 
 
 class Faulty:
@@ -203,24 +204,6 @@ def test_a_kill_at_any_moment_leaves_only_whole_artifacts(python, store):
     health = fsck(store)
     assert health.ok > 0
     assert health.corrupt == health.stray == []
-
-
-RACER = """
-import json, os, pathlib, time
-import chain
-from sentemb_core.store import locks
-from sentemb_core.store.objects import Store
-from sentemb_core.store.stages import Stage
-if os.environ.get("NO_LOCKS"):
-    locks.fcntl.flock = lambda *args: None
-home = pathlib.Path(os.environ["SENTEMB_HOME"])
-(home / f"ready-{os.getpid()}").touch()
-while len(list(home.glob("ready-*"))) < int(os.environ["RACERS"]):
-    time.sleep(0.01)
-edges = chain.put("edges", 1)
-model = Stage("slow", 1, chain.slow).run(Store.default(), {"edges": edges})
-print(json.dumps([model.digest, len(chain.RAN)]))
-"""
 
 
 @pytest.mark.parametrize("no_locks", ["", "1"])
