@@ -7,6 +7,7 @@ import pytest
 
 from flows.pipeline import documents_of
 from sentemb_core.config.run import CorpusConfig
+from sentemb_core.evaluation import bootstrap
 from sentemb_core.store.objects import Store
 from sentemb_core.types import ArtifactRef
 from tasks.execution import without_prefect
@@ -38,3 +39,11 @@ def documents(home: Path, tmp_path: Path) -> ArtifactRef:
     corpus = CorpusConfig(source=str(source), id_column="id", sentences_column="sentences")
     with without_prefect(Store.default()):
         return documents_of(corpus)
+
+
+@pytest.fixture
+def in_process(home: Path, monkeypatch: pytest.MonkeyPatch):
+    """Stages run without a server, and bootstraps draw few resamples."""
+    monkeypatch.setattr(bootstrap, "RESAMPLES", 500)
+    with without_prefect(Store.default()):
+        yield

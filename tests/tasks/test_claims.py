@@ -1,16 +1,13 @@
 """The verdict on a paper's claim: differences, their intervals, and how many seeds agree."""
 
 from dataclasses import replace
-from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from flows.experiments.index import EXPERIMENTS
 from sentemb_core.config.experiments import (
-    LOSS,
     SECONDS,
     SMALL,
     TITLE,
@@ -19,13 +16,10 @@ from sentemb_core.config.experiments import (
     Column,
     Experiment,
 )
-from sentemb_core.evaluation import bootstrap
-from sentemb_core.evaluation.task_result import TaskResult
 from sentemb_core.store.objects import Store
 from sentemb_core.store.records import Record
 from sentemb_core.types import ArtifactRef
 from tasks.artifacts import save_json
-from tasks.benchmark import kept_result
 from tasks.claims import (
     CLAIMS,
     ArmResult,
@@ -39,31 +33,14 @@ from tasks.claims import (
     contests,
     save_contests,
 )
-from tasks.execution import without_prefect
 from tasks.results import cell
+from tests.tasks.made import SEEDS, of_arm, of_arms
 
-pytestmark = pytest.mark.usefixtures("home", "here")
-
-SEEDS = (1, 2, 3)
-
-
-@pytest.fixture(autouse=True)
-def _few_resamples(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(bootstrap, "RESAMPLES", 500)
+pytestmark = pytest.mark.usefixtures("in_process")
 
 
-@pytest.fixture
-def here(home: Path):
-    """Stages run without a server."""
-    with without_prefect(Store.default()):
-        yield
-
-
-def kept(rate: float, seed: int, n: int = 500) -> ArtifactRef:
-    """A kept result of a share of hits."""
-    hits = (np.random.default_rng(seed).random((n, 1)) < rate).astype(np.float64)
-    measures = {"accuracy": float(hits.mean()), "other": 0.5}
-    return kept_result(TaskResult("CR", "accuracy", measures, hits))
+ABOVE = Claim(text="a is best", better="a", than=("b", "c"))
+ABOVE_B = Claim(text="a above b", better="a", than=("b",))
 
 
 def experiment(*claims: Claim, columns: tuple[Column, ...] = ()) -> Experiment:
@@ -78,20 +55,13 @@ def experiment(*claims: Claim, columns: tuple[Column, ...] = ()) -> Experiment:
     )
 
 
-def arm_results(rates: dict[str, float], column: str = "CR") -> list[ArmResult]:
-    return [
-        ArmResult(arm=arm, column=column, seed=seed, result=kept(rate, 7 * seed), seconds=10 * rate)
-        for arm, rate in rates.items()
-        for seed in SEEDS
-    ]
+def above_b(results: list[ArmResult], *columns: Column, claim: Claim = ABOVE_B) -> ClaimResult:
+    return claim_result(claim, experiment(claim, columns=columns), cells_of(results))
 
 
-def verdict_of(claim: Claim, rates: dict[str, float], **changes: object) -> ClaimResult:
-    what = experiment(claim, **changes)
-    return claim_result(claim, what, cells_of(arm_results(rates)))
-
-
-ABOVE = Claim(text="a is best", better="a", than=("b", "c"))
+def rival_b(results: list[ArmResult], *columns: Column) -> PairwiseResult:
+    (rival,) = above_b(results, *columns).rivals
+    return rival
 
 
 def test_claim_without_columns_is_not_run():
@@ -99,57 +69,51 @@ def test_claim_without_columns_is_not_run():
     claim = ABOVE.model_copy(update={"columns": ("STS13",)})
     what = experiment(claim, columns=(Column(label="CR", judge="CR"), optional))
     left = what.model_copy(update={"columns": what.columns[:1]})  # as a folder without it leaves
-    found = claim_result(claim, left, cells_of(arm_results({"a": 0.6, "b": 0.4, "c": 0.3})))
+    found = claim_result(claim, left, cells_of(of_arms({"a": 0.6, "b": 0.4, "c": 0.3})))
     assert (found.verdict, found.missing) == ("not run", ["b", "c"])
 
 
-def test_claim_holds_if_every_rival_is_behind_in_every_seed():
-    found = verdict_of(ABOVE, {"a": 0.6, "b": 0.4, "c": 0.3})
-    assert found.verdict == "holds"
-    assert [rival.than for rival in found.rivals] == ["b", "c"]
-    for rival in found.rivals:
-        assert 0 < rival.low < rival.difference < rival.high
-        assert (rival.better_in, rival.seeds) == (3, 3)
-
-
-def test_one_rival_ahead_refutes_a_claim():
-    assert verdict_of(ABOVE, {"a": 0.4, "b": 0.6, "c": 0.1}).verdict == "does not hold"
-
-
-def test_one_rival_ahead_refutes_though_another_was_not_run():
-    found = verdict_of(ABOVE, {"a": 0.4, "b": 0.6})
-    assert (found.verdict, found.missing) == ("does not hold", ["c"])
-
-
-def test_equal_arms_decide_nothing():
-    found = verdict_of(ABOVE, {"a": 0.5, "b": 0.5, "c": 0.1})
-    assert found.verdict == "not decided"
-    assert (found.rivals[0].difference, found.rivals[0].better_in) == (0.0, 0)
-
-
-def test_claim_about_an_arm_without_numbers_is_not_run():
-    found = verdict_of(ABOVE, {"a": 0.6, "b": 0.4})
-    assert (found.verdict, found.missing) == ("not run", ["c"])
-    assert "c" in found.row("t").note
-    nothing = verdict_of(ABOVE, {"b": 0.6, "c": 0.4})
-    assert (nothing.verdict, nothing.missing) == ("not run", ["b", "c"])
-    assert nothing.row("t").value is None
+@pytest.mark.parametrize(
+    ("rates", "verdict", "missing"),
+    [
+        ({"a": 0.6, "b": 0.4, "c": 0.3}, "holds", []),
+        ({"a": 0.4, "b": 0.6, "c": 0.1}, "does not hold", []),
+        ({"a": 0.4, "b": 0.6}, "does not hold", ["c"]),
+        ({"a": 0.5, "b": 0.5, "c": 0.1}, "not decided", []),
+        ({"a": 0.6, "b": 0.4}, "not run", ["c"]),
+        ({"b": 0.6, "c": 0.4}, "not run", ["b", "c"]),
+    ],
+)
+def test_one_rival_ahead_refutes_and_a_missing_one_leaves_the_claim_open(
+    rates: dict[str, float], verdict: str, missing: list[str]
+):
+    found = above_b(of_arms(rates), claim=ABOVE)
+    assert (found.verdict, found.missing) == (verdict, missing)
+    row = found.row("t")
+    assert all(arm in row.note for arm in missing)
+    assert (row.value is None) == (found.rivals == [])
+    if verdict == "holds":
+        assert [rival.than for rival in found.rivals] == ["b", "c"]
+        for rival in found.rivals:
+            assert 0 < rival.low < rival.difference < rival.high
+            assert (rival.better_in, rival.seeds) == (3, 3)
+    if verdict == "not decided":
+        assert (found.rivals[0].difference, found.rivals[0].better_in) == (0.0, 0)
 
 
 def test_one_seed_decides_nothing():
-    claim = Claim(text="a above b", better="a", than=("b",))
-    found = arm_results({"a": 0.6, "b": 0.4})
-    one = claim_result(claim, experiment(claim), cells_of([f for f in found if f.seed == 1]))
+    found = of_arms({"a": 0.6, "b": 0.4})
+    one = above_b([f for f in found if f.seed == 1])
     assert one.rivals[0].low > 0
     assert one.verdict == "not decided"
     assert "one seed" in one.row("t").note
     apart = [f for f in found if (f.arm, f.seed) in {("a", 1), ("b", 2)}]
-    assert claim_result(claim, experiment(claim), cells_of(apart)).verdict == "not run"
+    assert above_b(apart).verdict == "not run"
 
 
 def test_common_seeds_are_compared():
     what = experiment(ABOVE)
-    found = arm_results({"a": 0.6, "b": 0.4, "c": 0.3})
+    found = of_arms({"a": 0.6, "b": 0.4, "c": 0.3})
     cells = cells_of([one for one in found if (one.arm, one.seed) != ("b", 2)])
     b, c = claim_result(ABOVE, what, cells).rivals
     assert (b.seeds, c.seeds) == (2, 3)
@@ -169,17 +133,9 @@ def test_seeds_that_disagree_decide_nothing():
 
 def test_variance_over_trainings_widens_the_interval():
     """Over queries alone a is above b for sure, and also where all trainings agree."""
-    claim = Claim(text="a above b", better="a", than=("b",))
 
     def found(*rates: float) -> PairwiseResult:
-        cells = {
-            ("a", "CR"): [
-                kept_as("a", seed, rate) for seed, rate in zip(SEEDS, rates, strict=True)
-            ],
-            ("b", "CR"): [kept_as("b", seed, 0.5) for seed in SEEDS],
-        }
-        (rival,) = claim_result(claim, experiment(claim), cells).rivals
-        return rival
+        return rival_b([*of_arm("a", *rates), *of_arm("b", 0.5, 0.5, 0.5)])
 
     agreed, apart = found(0.7, 0.7, 0.7), found(0.9, 0.65, 0.55)
     assert agreed.difference == pytest.approx(apart.difference, abs=0.01)
@@ -199,12 +155,7 @@ def test_bonferroni_widens_the_ceiling_with_the_rivals():
 
 def test_equal_seeds_do_not_refute_a_claim():
     """Two that are level and one that is behind: mutual.appD."""
-    claim = Claim(text="a above b", better="a", than=("b",))
-    cells = {
-        ("a", "CR"): [kept_as("a", seed, rate) for seed, rate in ((1, 0.5), (2, 0.5), (3, 0.2))],
-        ("b", "CR"): [kept_as("b", seed, 0.5) for seed in SEEDS],
-    }
-    found = claim_result(claim, experiment(claim), cells)
+    found = above_b([*of_arm("a", 0.5, 0.5, 0.2), *of_arm("b", 0.5, 0.5, 0.5)])
     (rival,) = found.rivals
     assert (rival.better_in, rival.equal_in) == (0, 2)
     sure = rival.model_copy(update={"ceiling": -0.01})
@@ -214,29 +165,20 @@ def test_equal_seeds_do_not_refute_a_claim():
     assert (factors["seeds above"], factors["seeds equal"]) == ("0 of 3", "2")
 
 
-def kept_as(arm: str, seed: int, rate: float) -> ArmResult:
-    return ArmResult(arm=arm, column="CR", seed=seed, result=kept(rate, 3))
-
-
 def test_seed_that_one_column_lacks_is_left_out():
     columns = (Column(label="CR", judge="CR"), Column(label="MR", judge="MR"))
-    results = [*arm_results({"a": 0.6, "b": 0.4}), *arm_results({"a": 0.6, "b": 0.4}, "MR")]
-    cells = cells_of([one for one in results if (one.arm, one.column, one.seed) != ("b", "MR", 2)])
-    claim = Claim(text="a above b", better="a", than=("b",))
-    (rival,) = claim_result(claim, experiment(claim, columns=columns), cells).rivals
-    assert rival.seeds == 2
+    results = [*of_arms({"a": 0.6, "b": 0.4}), *of_arms({"a": 0.6, "b": 0.4}, "MR")]
+    results = [one for one in results if (one.arm, one.column, one.seed) != ("b", "MR", 2)]
+    assert rival_b(results, *columns).seeds == 2
 
 
 def test_columns_of_one_judge_share_their_units():
     """Else the same queries, drawn twice, would pass for twice as many."""
-    claim = Claim(text="a above b", better="a", than=("b",))
     one = Column(label="CR", judge="CR", corpus="blog_usgov")
     two = Column(label="again", judge="CR", corpus="news_reuters21578")
-    results = arm_results({"a": 0.6, "b": 0.5})
+    results = of_arms({"a": 0.6, "b": 0.5})
     twice = [*results, *(finding.model_copy(update={"column": "again"}) for finding in results)]
-    (alone,) = claim_result(claim, experiment(claim, columns=(one,)), cells_of(results)).rivals
-    (both,) = claim_result(claim, experiment(claim, columns=(one, two)), cells_of(twice)).rivals
-    assert both == alone
+    assert rival_b(results, one) == rival_b(twice, one, two)
 
 
 def ranked(rank: int, n: int = 40) -> ArtifactRef:
@@ -247,15 +189,20 @@ def ranked(rank: int, n: int = 40) -> ArtifactRef:
     return draft.ref
 
 
-def test_claim_about_titles_uses_the_depth_of_its_column():
-    column = Column(label="Web", judge=TITLE, measure="R@10", corpus="blog_usgov")
-    claim = Claim(text="a above b", better="a", than=("b",))
-    results = [
-        ArmResult(arm=arm, column="Web", seed=seed, result=ranked(rank))
+TEN = Column(label="Web", judge=TITLE, measure="R@10", corpus="blog_usgov")
+
+
+def of_ranks(n: int = 40) -> list[ArmResult]:
+    """Two arms whose documents all find their titles at rank 7 and 12."""
+    return [
+        ArmResult(arm=arm, column="Web", seed=seed, result=ranked(rank, n))
         for arm, rank in (("a", 7), ("b", 12))
         for seed in SEEDS
     ]
-    (rival,) = claim_result(claim, experiment(claim, columns=(column,)), cells_of(results)).rivals
+
+
+def test_claim_about_titles_uses_the_depth_of_its_column():
+    rival = rival_b(of_ranks(), TEN)
     assert (rival.difference, rival.low, rival.high) == (1.0, 1.0, 1.0)
 
 
@@ -296,8 +243,8 @@ def test_widest_claim_fits_a_record_under_ten_seeds():
 
 @pytest.mark.parametrize(("margin", "expected"), [(0.0, "not decided"), (0.01, "holds")])
 def test_margin_lets_an_arm_fall_short(margin: float, expected: str):
-    claim = Claim(text="b gains nothing", better="a", than=("b",), margin=margin)
-    found = verdict_of(claim, {"a": 0.5, "b": 0.5})
+    claim = ABOVE_B.model_copy(update={"margin": margin})
+    found = above_b(of_arms({"a": 0.5, "b": 0.5}), claim=claim)
     assert found.verdict == expected
     factors = found.row("t").factors
     assert factors.get("margin") == ("-0.010" if margin else None)
@@ -305,8 +252,8 @@ def test_margin_lets_an_arm_fall_short(margin: float, expected: str):
 
 
 def test_rival_beyond_the_margin_refutes():
-    claim = Claim(text="b gains nothing", better="a", than=("b",), margin=0.01)
-    assert verdict_of(claim, {"a": 0.4, "b": 0.7}).verdict == "does not hold"
+    claim = ABOVE_B.model_copy(update={"margin": 0.01})
+    assert above_b(of_arms({"a": 0.4, "b": 0.7}), claim=claim).verdict == "does not hold"
 
 
 def test_row_shows_the_deciding_rival():
@@ -325,15 +272,13 @@ def test_row_shows_the_deciding_rival():
 
 
 def test_fewer_seconds_are_better():
-    columns = (Column(label="s", judge=SECONDS),)
-    claim = Claim(text="a is faster", better="a", than=("b",), columns=("s",))
-    what = experiment(claim, columns=columns)
+    claim = ABOVE_B.model_copy(update={"columns": ("s",)})
     results = [
         ArmResult(arm=arm, column="s", seed=seed, seconds=seconds + seed)
         for arm, seconds in (("a", 1.0), ("b", 4.0))
         for seed in SEEDS
     ]
-    found = claim_result(claim, what, cells_of(results))
+    found = above_b(results, Column(label="s", judge=SECONDS), claim=claim)
     (rival,) = found.rivals
     assert (rival.difference, rival.low, rival.high, rival.verdict) == (3.0, 3.0, 3.0, "holds")
     row = found.row("t")
@@ -342,9 +287,9 @@ def test_fewer_seconds_are_better():
 
 @pytest.mark.parametrize(("measure", "verdict"), [("other", "not decided"), ("accuracy", "holds")])
 def test_measure_without_single_values_decides_nothing(measure: str, verdict: str):
-    columns = (Column(label="CR", judge="CR", measure=measure),)
-    claim = Claim(text="a is best", better="a", than=("b",), margin=0.01)
-    found = verdict_of(claim, {"a": 0.6, "b": 0.4}, columns=columns)
+    column = Column(label="CR", judge="CR", measure=measure)
+    claim = ABOVE_B.model_copy(update={"margin": 0.01})
+    found = above_b(of_arms({"a": 0.6, "b": 0.4}), column, claim=claim)
     (rival,) = found.rivals
     assert found.verdict == verdict
     if measure == "other":
@@ -357,29 +302,20 @@ def test_measure_without_single_values_decides_nothing(measure: str, verdict: st
 @pytest.mark.parametrize(("units", "expected"), [(5, "not decided"), (6, "holds")])
 @pytest.mark.parametrize("margin", [0.0, 0.01])
 def test_fewer_than_six_units_decide_nothing(units: int, expected: str, margin: float):
-    column = Column(label="Web", judge=TITLE, measure="R@10", corpus="blog_usgov")
-    claim = Claim(text="a above b", better="a", than=("b",), margin=margin)
-    results = [
-        ArmResult(arm=arm, column="Web", seed=seed, result=ranked(rank, units))
-        for arm, rank in (("a", 7), ("b", 12))
-        for seed in SEEDS
-    ]
-    found = claim_result(claim, experiment(claim, columns=(column,)), cells_of(results))
+    claim = ABOVE_B.model_copy(update={"margin": margin})
+    found = above_b(of_ranks(units), TEN, claim=claim)
     assert found.verdict == expected
     assert ("5" in found.row("t").note) == (expected == "not decided")
     assert found.row("t").units == units
 
 
 def test_difference_of_losses_keeps_five_decimals():
-    columns = (Column(label="loss", judge=LOSS),)
     loss = PairwiseResult(
         than="b", difference=2e-5, low=1e-5, high=3e-5, ceiling=3e-5, seeds=3, better_in=3,
         reversed=True, metric="difference of losses",
     )  # fmt: skip
-    claim = ClaimResult(
-        text="It falls", better="a", columns=[columns[0].label], rivals=[loss], missing=[]
-    )
-    assert cell(claim.row("t"), CLAIMS) == "+0.00002 (+0.00001 to +0.00003)"
+    found = ClaimResult(text="It falls", better="a", columns=["loss"], rivals=[loss], missing=[])
+    assert cell(found.row("t"), CLAIMS) == "+0.00002 (+0.00001 to +0.00003)"
 
 
 def test_claim_names_known_arms_and_columns():

@@ -2,33 +2,27 @@
 
 import json
 import shlex
-from pathlib import Path
 from statistics import mean
 
-import numpy as np
 import pytest
 
 from flows.experiments.index import EXPERIMENTS
 from flows.experiments.infocse import STS
 from sentemb_core.config.experiments import CASE, SMALL, Arm, Base, Claim, Column, Experiment
 from sentemb_core.config.run import EncoderConfig
-from sentemb_core.evaluation import bootstrap
 from sentemb_core.evaluation.appendix_d import LAST, case_result
 from sentemb_core.evaluation.contamination import Overlap
 from sentemb_core.evaluation.paper_tables import PaperTable
-from sentemb_core.evaluation.task_result import TaskResult
-from sentemb_core.store.objects import Store
 from tasks import paper_numbers
 from tasks.benchmark import kept_result
 from tasks.claims import ArmResult
-from tasks.execution import without_prefect
 from tasks.experiment_table import ExperimentTable, training_budget, write_experiment
 from tasks.paper_numbers import PaperNumbers
 from tasks.results import ResultRow
+from tests.tasks.made import SEEDS, of_arm, of_arms
 
-pytestmark = pytest.mark.usefixtures("home", "here")
+pytestmark = pytest.mark.usefixtures("in_process")
 
-SEEDS = (1, 2, 3)
 CR, MR, DEV = (
     Column(label="CR", judge="CR"),
     Column(label="MR", judge="MR"),
@@ -36,32 +30,10 @@ CR, MR, DEV = (
 )
 
 
-@pytest.fixture(autouse=True)
-def _few_resamples(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(bootstrap, "RESAMPLES", 300)
-
-
-@pytest.fixture
-def here(home: Path):
-    """Stages run without a server."""
-    with without_prefect(Store.default()):
-        yield
-
-
 def experiment(*claims: Claim, columns: tuple[Column, ...] = (CR,), **more: object) -> Experiment:
     arms = tuple(Arm(label=label) for label in ("a", "b", "c"))
     what = {"id": "s999.t1", "title": "Three arms", "arms": arms, "paper": SMALL}
     return Experiment.model_validate(what | {"columns": columns, "claims": claims} | more)
-
-
-def results(rates: dict[str, float], column: str = "CR") -> list[ArmResult]:
-    found: list[ArmResult] = []
-    for arm, rate in rates.items():
-        for seed in SEEDS:
-            hits = (np.random.default_rng(seed).random((500, 1)) < rate).astype(np.float64)
-            scores = TaskResult(column, "accuracy", {"accuracy": float(hits.mean())}, hits)
-            found.append(ArmResult(arm=arm, column=column, seed=seed, result=kept_result(scores)))
-    return found
 
 
 def table(what: Experiment, found: list[ArmResult], **more: object) -> ExperimentTable:
@@ -75,7 +47,7 @@ def print_paper(monkeypatch: pytest.MonkeyPatch, *tables: PaperTable) -> None:
 def test_table_has_mean_spread_and_the_papers_number(monkeypatch: pytest.MonkeyPatch, tmp_path):
     print_paper(monkeypatch, PaperTable("s999.t1", "A paper", "accuracy", {"a": {"CR": 86.1}}))
     claim = Claim(text="a is best", better="a", than=("b", "c"))
-    made = table(experiment(claim), results({"a": 0.6, "b": 0.4}))
+    made = table(experiment(claim), of_arms({"a": 0.6, "b": 0.4}))
     a, b = made.table().lines()
     assert a[1].endswith(" [86.1]")
     assert "±" in b[1]
@@ -93,23 +65,13 @@ def test_table_has_mean_spread_and_the_papers_number(monkeypatch: pytest.MonkeyP
 def test_baseline_gives_a_difference_with_its_interval():
     arms = (Arm(label="a", baseline="b"), Arm(label="b"))
     column = CR.model_copy(update={"compared": True})
-    made = table(experiment(columns=(column,), arms=arms), results({"a": 0.6, "b": 0.4}))
+    made = table(experiment(columns=(column,), arms=arms), of_arms({"a": 0.6, "b": 0.4}))
     (row,) = made.differences
     assert (row.system, row.baseline, row.units, row.seeds) == ("a", "b", 500, SEEDS)
     assert row.low is not None
     assert row.value is not None
     assert 0 < row.low < row.value
     assert made.table().head() == ["", "CR", "CR less b (95 %)"]
-
-
-def of_rates(arm: str, *rates: float, sample: int = 3) -> list[ArmResult]:
-    """Results on the same draw, so that equal rates find the same."""
-    found = []
-    for seed, rate in enumerate(rates, start=1):
-        hits = (np.random.default_rng(sample).random((500, 1)) < rate).astype(np.float64)
-        scores = TaskResult("CR", "accuracy", {"accuracy": float(hits.mean())}, hits)
-        found.append(ArmResult(arm=arm, column="CR", seed=seed, result=kept_result(scores)))
-    return found
 
 
 def differences(*found: list[ArmResult]) -> list[ResultRow]:
@@ -122,7 +84,7 @@ def differences(*found: list[ArmResult]) -> list[ResultRow]:
 
 def test_differences_are_paired_and_have_their_sign():
     better, worse, equal = differences(
-        of_rates("b", 0.5), of_rates("a", 0.8), of_rates("c", 0.3), of_rates("d", 0.5)
+        of_arm("b", 0.5), of_arm("a", 0.8), of_arm("c", 0.3), of_arm("d", 0.5)
     )
     assert 0 < better.low < better.value < better.high
     assert worse.low < worse.value < worse.high < 0
@@ -131,7 +93,7 @@ def test_differences_are_paired_and_have_their_sign():
 
 def test_differences_between_trainings_widen_the_interval():
     alike, apart = differences(
-        of_rates("b", *[0.3] * 3), of_rates("a", *[0.6] * 3), of_rates("c", 0.4, 0.6, 0.8)
+        of_arm("b", *[0.3] * 3), of_arm("a", *[0.6] * 3), of_arm("c", 0.4, 0.6, 0.8)
     )
     assert alike.value == pytest.approx(apart.value, abs=0.02)
     assert apart.low < alike.low
@@ -140,9 +102,9 @@ def test_differences_between_trainings_widen_the_interval():
 
 def test_no_difference_without_a_partner():
     failed = ArmResult(arm="a", column="CR", seed=1, error="E302 Training met a loss of nan.")
-    other_seed = [one.model_copy(update={"seed": 2}) for one in of_rates("c", 0.6)]
-    assert differences(of_rates("b", 0.5), [failed], other_seed) == []
-    assert differences(of_rates("a", 0.6)) == []
+    other_seed = [one.model_copy(update={"seed": 2}) for one in of_arm("c", 0.6)]
+    assert differences(of_arm("b", 0.5), [failed], other_seed) == []
+    assert differences(of_arm("a", 0.6)) == []
 
 
 @pytest.mark.parametrize(("depth", "beside"), [("R@5", 0.1), ("R@20", 0.3), ("R@10", None)])
@@ -167,7 +129,7 @@ def test_recall_is_compared_at_the_same_depth(
 
 
 def test_average_is_of_arms_that_have_all_columns():
-    half = [*results({"a": 0.6, "b": 0.4}), *results({"a": 0.2}, "MR")]
+    half = [*of_arms({"a": 0.6, "b": 0.4}), *of_arms({"a": 0.2}, "MR")]
     made = table(experiment(columns=(CR, MR)), half)
     assert made.table().head() == ["", "CR", "MR", "average"]
     a, b = made.table().lines()
@@ -177,7 +139,7 @@ def test_average_is_of_arms_that_have_all_columns():
 
 def test_development_set_is_no_part_of_the_average():
     rates = {"dev": 0.9, "CR": 0.6, "MR": 0.2}
-    found = [one for name, rate in rates.items() for one in results({"a": rate}, name)]
+    found = [one for name, rate in rates.items() for one in of_arms({"a": rate}, name)]
     made = table(experiment(columns=(DEV, CR, MR)), found)
     (arm, *_) = made.what.arms
     pairs = zip(made.by_seed(arm, CR).values(), made.by_seed(arm, MR).values(), strict=True)
@@ -240,7 +202,7 @@ def test_notes_hold_differences_missing_files_and_contamination():
 def test_average_over_fewer_sets_is_not_compared(monkeypatch: pytest.MonkeyPatch):
     paper = PaperTable("s999.t1", "A paper", "accuracy", {"a": {"average": 84.9}})
     print_paper(monkeypatch, paper)
-    both = [*results({"a": 0.6}), *results({"a": 0.2}, "MR")]
+    both = [*of_arms({"a": 0.6}), *of_arms({"a": 0.2}, "MR")]
     what = experiment(columns=(CR, MR))
     whole = table(what, both).table().lines()
     part = table(what, both, left_out={"SUBJ": ["transfer_subj.parquet"]}).table().lines()
@@ -332,7 +294,7 @@ def test_arms_that_rescore_bm25_name_its_parameters():
 def test_json_has_the_averages_and_all_numbers_of_the_paper():
     columns = tuple(Column(label=name, judge=name) for name in ("STS12", "SICK-R"))
     what = experiment(columns=columns).model_copy(update={"id": "infocse.t2"})
-    both = [*results({"a": 0.6}, "STS12"), *results({"a": 0.2}, "SICK-R")]
+    both = [*of_arms({"a": 0.6}, "STS12"), *of_arms({"a": 0.2}, "SICK-R")]
     kept = table(what, both).json()
     averages = [row["system"] for row in kept["rows"] if row["metric"] == "average"]
     assert averages == ["a"] * 3
