@@ -37,12 +37,9 @@ from tasks.servers import EXPERIMENT, experiment_id, mlflow_client, tracking_uri
 from tests.tiny import static
 from tests.waiting import LONG
 
+pytestmark = pytest.mark.usefixtures("tracked_home")
+
 CHAMPION = "models:/usgov@champion"
-
-
-@pytest.fixture
-def home(tracked_home):
-    return tracked_home
 
 
 @pytest.fixture

@@ -1,12 +1,33 @@
 import base64
 import socket
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
 from sentemb_core.store.locks import file_lock
 from tasks import servers
 from tasks.servers import live_server, serve_lock
+
+
+@contextmanager
+def answering(content: bytes, heard: list[bytes] | None = None) -> Iterator[int]:
+    """The port of a server that answers one call, whose bytes it adds to `heard`."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def answer():
+            caller, _ = listening.accept()
+            with caller:
+                received = caller.recv(4096)
+                if heard is not None:
+                    heard.append(received)
+                caller.sendall(content)
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        yield listening.getsockname()[1]
+        thread.join()
 
 
 @pytest.mark.parametrize(
@@ -21,18 +42,8 @@ from tasks.servers import live_server, serve_lock
     ],
 )
 def test_what_answers_at_a_noted_address_may_be_another_program(content, ours):
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-
-        def answer():
-            caller, _ = listening.accept()
-            with caller:
-                caller.recv(4096)
-                caller.sendall(content)
-
-        thread = threading.Thread(target=answer)
-        thread.start()
-        assert servers.answers(f"http://127.0.0.1:{listening.getsockname()[1]}/api") is ours
-        thread.join()
+    with answering(content) as port:
+        assert servers.answers(f"http://127.0.0.1:{port}/api") is ours
 
 
 def test_a_login_in_an_address_is_sent_as_one():
@@ -40,19 +51,9 @@ def test_a_login_in_an_address_is_sent_as_one():
     assert asked.full_url == "https://prefect.example:4200/api/health"
     assert base64.b64decode(asked.get_header("Authorization").split()[1]) == b"me:p@ss"
     assert servers.call_of("http://127.0.0.1:4200/api/health").headers == {}
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        heard: list[bytes] = []
-
-        def answer():
-            caller, _ = listening.accept()
-            with caller:
-                heard.append(caller.recv(4096))
-                caller.sendall(b"HTTP/1.0 200 OK\r\n\r\ntrue")
-
-        thread = threading.Thread(target=answer)
-        thread.start()
-        assert servers.answers(f"http://me:secret@127.0.0.1:{listening.getsockname()[1]}/api")
-        thread.join()
+    heard: list[bytes] = []
+    with answering(b"HTTP/1.0 200 OK\r\n\r\ntrue", heard) as port:
+        assert servers.answers(f"http://me:secret@127.0.0.1:{port}/api")
     assert b"Authorization: Basic bWU6c2VjcmV0\r\n" in heard[0]
 
 

@@ -17,6 +17,8 @@ from tasks.servers import mlflow_client
 from tests.repository import ROOT
 from tests.tiny import static
 
+pytestmark = pytest.mark.usefixtures("tracked_home")
+
 PAGE = (ROOT / "docs/serving.md").read_text("utf-8")
 
 LOADS, READS, GOES_BACK = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
@@ -27,11 +29,6 @@ from sentence_transformers.models import StaticEmbedding
 Path(__file__).with_name("ran").touch()
 Planted = StaticEmbedding
 """
-
-
-@pytest.fixture
-def home(tracked_home):
-    return tracked_home
 
 
 @pytest.fixture

@@ -25,10 +25,7 @@ from tasks.servers import experiment_id, mlflow_client, server_address
 from tasks.tracking import tracked_run
 from tests.waiting import LONG, awake, soon
 
-
-@pytest.fixture
-def home(tracked_home):
-    return tracked_home
+pytestmark = pytest.mark.usefixtures("tracked_home")
 
 
 @pytest.fixture
