@@ -29,7 +29,6 @@ from tasks.results import (
     panel,
     terminal,
 )
-from tasks.table_notes import OF_PAIRS, bm25_note
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -44,6 +43,9 @@ MANY_TASKS = 10
 
 FILES = ("page.html", "table.csv", "table.json", "scores.png", "alpha.png")
 """All that a benchmark may write into its folder."""
+
+OF_PAIRS = "a pair's score is the mean of both directions"
+"""How BM25 scores pairs of sentences (`words.word_similarities`)."""
 
 FIELDS: dict[Group, str] = {"retrieval": "title and text as one field", "sts": OF_PAIRS}
 """What BM25 reads of the suite's tasks."""
@@ -92,11 +94,20 @@ def model_notes(board: Scoreboard) -> list[str]:
     return [*named, *([f"Tokens read of a text, the rest is cut: {lengths}."] if lengths else [])]
 
 
-def bm25_notes(board: Scoreboard) -> list[str]:
-    """Return which BM25 was used, if the board has it."""
-    groups = {one.task.group for one in board.tasks if not one.missing}
-    fields = [text for group, text in FIELDS.items() if group in groups]
-    return bm25_note([name for name in board.systems if name not in board.encoders], fields)
+def bm25_note(systems: Iterable[str], fields: Iterable[str]) -> list[str]:
+    """Return which BM25 was used, if it is among the systems: variants differ by points.
+
+    Args:
+        systems: Names in the table.
+        fields: What BM25 reads.
+    """
+    from sentemb_core.retrieval.bm25 import ENGLISH, K3, LUCENE
+
+    if "bm25" not in {name.lower() for name in systems}:
+        return []
+    words = "lowercased words without stemming (runs of letters and digits)"
+    read = ", ".join([*fields, words, f"{len(ENGLISH)} English stop words removed"])
+    return [f"BM25: k1 {LUCENE.k1:g}, b {LUCENE.b:g}, k3 {K3:g}; {read}."]
 
 
 def board_notes(board: Scoreboard) -> list[str]:
@@ -105,7 +116,10 @@ def board_notes(board: Scoreboard) -> list[str]:
 
     rows = board_rows(board)
     scores = main_scores(rows)
-    notes = [*model_notes(board), *bm25_notes(board), *absences(board)]
+    groups = {one.task.group for one in board.tasks if not one.missing}
+    fields = [text for group, text in FIELDS.items() if group in groups]
+    baselines = [name for name in board.systems if name not in board.encoders]
+    notes = [*model_notes(board), *bm25_note(baselines, fields), *absences(board)]
     for group in GROUPS:
         run = [one.task.name for one in board.tasks if one.task.group == group and not one.missing]
         names = averaged_tasks(board.tasks, group)

@@ -21,6 +21,7 @@ from sentemb_core.config.experiments import (
     Train,
 )
 from sentemb_core.types import Json
+from tasks.benchmark_table import bm25_note
 from tasks.checks import starts_static
 from tasks.claims import (
     CLAIMS,
@@ -45,7 +46,6 @@ from tasks.results import (
     over_seeds,
     panel,
 )
-from tasks.table_notes import ONE_FIELD, bm25_note, contamination_notes, pool_notes
 
 if TYPE_CHECKING:
     from sentemb_core.corpus.validation_pool import PoolReport
@@ -62,6 +62,12 @@ READ_MARKS = (
     "A dot is one seed, a bar the mean over the seeds; grey marks do not depend on the seed. Every "
     "panel has its own scale."
 )
+
+NAMED = 0.001
+"""Share of a set's texts from which on the set is named."""
+
+ONE_FIELD = "each text, or title that is searched for, as one field"
+"""What BM25 reads of a pool of titles."""
 
 LONGEST_NAME = 40
 """Characters of an encoder's name in a title; a longer name is cut at its start."""
@@ -326,6 +332,43 @@ def listed(names: Iterable[str]) -> str:
 def span(numbers: Sequence[int]) -> str:
     """Return the number, or the smallest and the largest."""
     return " to ".join(f"{number:,}" for number in sorted({min(numbers), max(numbers)}))
+
+
+def contamination_notes(
+    overlaps: "Mapping[str, Overlap]", unmeasured: Mapping[str, str] = MappingProxyType({})
+) -> list[str]:
+    """Return how much evaluation text also occurs in the training corpus.
+
+    Args:
+        overlaps: Set of evaluation texts -> its overlap with the training corpus.
+        unmeasured: Training corpus -> the error that prevented the measurement.
+    """
+    notes = [
+        f"Overlap of evaluation texts with {corpus} was not measured: {error.splitlines()[0]}"
+        for corpus, error in unmeasured.items()
+    ]
+    texts = {name: one.exact for name, one in overlaps.items()}
+    runs = {name: one.runs for name, one in overlaps.items() if one.runs is not None}
+    notes += shares("Evaluation text in the training corpus, by runs of eight words", runs)
+    return notes + shares("Evaluation texts in the training corpus as a whole", texts)
+
+
+def shares(what: str, of: Mapping[str, float]) -> list[str]:
+    """Return a sentence that names every share of `NAMED` and more; empty without shares."""
+    named = [f"{name} {100 * share:.1f} %" for name, share in of.items() if share >= NAMED]
+    rest = [f"{'all others' if named else 'all'} below {100 * NAMED:g} %"]
+    listed = ", ".join(named + (rest if len(named) < len(of) else []))
+    return [f"{what}: {listed}."] if of else []
+
+
+def pool_notes(pools: "Mapping[str, PoolReport]") -> list[str]:
+    """Return how many titles of each pool also occur as a sentence of another document."""
+    counts = [
+        f"{name} {pool.in_other_documents:,} of {pool.n_candidates:,}"
+        for name, pool in pools.items()
+    ]
+    what = "Titles that also occur as a sentence of another document"
+    return [f"{what}: {', '.join(counts)}."] if counts else []
 
 
 def write_experiment(experiment: ExperimentTable, folder: Path) -> Path:
