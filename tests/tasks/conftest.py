@@ -47,12 +47,3 @@ def in_process(home: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(bootstrap, "RESAMPLES", 500)
     with without_prefect(Store.default()):
         yield
-
-
-@pytest.fixture
-def documents(home: Path, tmp_path: Path) -> ArtifactRef:
-    """Sixty documents without counterparts."""
-    source = write_corpus(tmp_path / "documents.jsonl")
-    corpus = CorpusConfig(source=str(source), id_column="id", sentences_column="sentences")
-    with without_prefect(Store.default()):
-        return documents_of(corpus)
