@@ -223,17 +223,8 @@ def least(count: int, share: float) -> list[int]:
 
 
 def mirror_bert(scene: Scene) -> Tensor:
-    read = over_all_places if scene.settings.pooling == "mean_with_pads" else silenced
     views = (scene.view(name).tokens for name in ("anchor", "positive"))
-    return all_pairs(scene, *([read(scene, row) for row in rows] for rows in views))
-
-
-def over_all_places(scene: Scene, row: np.ndarray) -> Tensor:
-    encoder = scene.who.encoder
-    behind = encoder.max_length - len(row)
-    mask = torch.tensor([[1] * len(row) + [0] * behind])
-    ids = torch.from_numpy(np.append(row, [encoder.pad_id] * behind))[None]
-    return encoder.read(ids, mask, layers=True).layers[-1][0].mean(0)
+    return all_pairs(scene, *([silenced(scene, row) for row in rows] for rows in views))
 
 
 def silenced(scene: Scene, row: np.ndarray) -> Tensor:
@@ -248,10 +239,18 @@ def silenced(scene: Scene, row: np.ndarray) -> Tensor:
 
     mixed = [layer.attention.output.dense for layer in backbone.encoder.layer]
     hooks = [dense.register_forward_pre_hook(hook) for dense in mixed]
-    vector = vector_of(scene.who.encoder, row)
+    read = over_all_places if scene.settings.pooling == "mean_with_pads" else vector_of
+    vector = read(scene.who.encoder, row)
     for registered in hooks:
         registered.remove()
     return vector
+
+
+def over_all_places(encoder: Encoder, row: np.ndarray) -> Tensor:
+    behind = encoder.max_length - len(row)
+    mask = torch.tensor([[1] * len(row) + [0] * behind])
+    ids = torch.from_numpy(np.append(row, [encoder.pad_id] * behind))[None]
+    return encoder.read(ids, mask, layers=True).layers[-1][0].mean(0)
 
 
 def mapped_one_way(scene: Scene) -> Tensor:

@@ -1,8 +1,6 @@
 """Rows of tokens for readers, heads and losses, and learners of a tiny encoder."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -88,14 +86,3 @@ def read(forward_pass, learner, ids, mask, *, layers=False, seed=0):
     """The reading of a forward pass that the loop has seeded."""
     torch.manual_seed(seed)
     return forward_pass(learner, ids, mask, layers)
-
-
-@dataclass(frozen=True)
-class Recorded:
-    """Stands for a forward pass, or for an edit in it, and holds its arguments."""
-
-    name: str
-    arguments: tuple[Any, ...]
-
-    def __call__(self, *_: Any) -> Any:
-        raise AssertionError

@@ -10,14 +10,11 @@ from hypothesis import strategies as st
 from transformers import DistilBertConfig, DistilBertModel, MPNetConfig, MPNetModel
 
 from sentemb_core.encoder.encoder import Encoder
-from sentemb_core.encoder.pooling import mean_pool
-from sentemb_core.methods import mirror_bert
 from sentemb_core.methods.mirror_bert import drophead, mean_with_pads, span_masked, without_heads
 from sentemb_core.methods.parts.tokenizer_tools import spelt
 from tests import tiny
 from tests.methods.drawing import framed, listed, seen, texts_of
-from tests.methods.recipes import made
-from tests.methods.samples import Recorded, learner, random_rows, read
+from tests.methods.samples import learner, random_rows, read
 
 
 def test_silent_heads_are_zero_and_the_others_make_up_for_them():
@@ -96,15 +93,6 @@ def test_a_row_has_the_vector_it_has_alone():
         assert alone.layers == ()
 
 
-def test_it_pads_for_whoever_reads():
-    subject = learner()
-    ids, mask = random_rows(6, 4)
-    silenced = read(mean_with_pads(drophead(0.5)), subject, ids, mask, layers=True)
-    torch.testing.assert_close(silenced.pooled, mean_pool(silenced.layers[-1]))
-    plain = read(mean_with_pads(), subject, ids, mask).pooled
-    assert not torch.allclose(silenced.pooled, plain, atol=1e-2)
-
-
 HIDDEN = 79
 FIVE_LETTERS = ["seven"] * tiny.VOCABULARY
 
@@ -164,14 +152,3 @@ def test_the_mean_goes_through_the_encoders_dense_layers():
     encoder = tiny.bert(dropout=0.0)
     encoder.layers = torch.nn.Sequential(torch.nn.Linear(16, 6))
     assert read(mean_with_pads(), learner(encoder), *random_rows(6, 4)).pooled.shape == (2, 6)
-
-
-@pytest.mark.parametrize("pooling", ["encoder", "mean_with_pads"])
-def test_mirror_bert_silences_heads_in_both_views_in_place_of_dropout(pooling, monkeypatch):
-    monkeypatch.setattr(mirror_bert, "drophead", lambda rate: Recorded("drophead", (rate,)))
-    monkeypatch.setattr(mirror_bert, "mean_with_pads", lambda reader: Recorded("mean", (reader,)))
-    heads = Recorded("drophead", (0.3,))
-    method, _ = made("mirror_bert", drophead=0.3, pooling=pooling)
-    reader = {"encoder": heads, "mean_with_pads": Recorded("mean", (heads,))}[pooling]
-    assert method.forward_passes == {"anchor": reader, "positive": reader}
-    assert not method.dropout

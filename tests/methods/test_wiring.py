@@ -47,6 +47,7 @@ CASES = (
     Recipe("mirror_bert"),
     Recipe("mirror_bert", {"drophead": 0.5}),
     Recipe("mirror_bert", {"temperature": 0.3, "pooling": "mean_with_pads"}),
+    Recipe("mirror_bert", {"drophead": 0.5, "pooling": "mean_with_pads"}),
     Recipe("ict"),
     Recipe("ict", {"temperature": 0.3, "projection": 8}),
     Recipe("ict", {"context_as": "mean_of_sentences", "projection": 8}),
