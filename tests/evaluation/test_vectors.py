@@ -16,6 +16,10 @@ def embed(texts: list[str]) -> np.ndarray:
     return np.array([[len(text), text.count("w"), 1] for text in texts], np.float32)
 
 
+def rows_of(corpus, document: int) -> slice:
+    return slice(*corpus.offsets[document : document + 2])
+
+
 @pytest.mark.parametrize("block", [1, 7, 10_000])
 def test_document_is_the_mean_of_its_sentences(block: int, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(vectors, "BLOCK", block)
@@ -48,13 +52,10 @@ def test_means_are_normalised_for_cosine(titled):
     corpus, benchmark = titled.corpus, titled.benchmark
     sentences = gaussian(len(corpus))[:, :3] + 1
     documents, candidates = pool_vectors(corpus, benchmark, sentences.__getitem__, embed, "cosine")
-    means = np.stack([
-        sentences[corpus.offsets[d] : corpus.offsets[d + 1]].mean(axis=0)
-        for d in benchmark.query_document
-    ])  # fmt: skip
-    assert documents == pytest.approx(
-        means / np.linalg.norm(means, axis=1, keepdims=True), abs=1e-6
-    )
+    own = [sentences[rows_of(corpus, document)] for document in benchmark.query_document]
+    means = np.stack([rows.mean(axis=0) for rows in own])
+    lengths = np.linalg.norm(means, axis=1, keepdims=True)
+    assert documents == pytest.approx(means / lengths, abs=1e-6)
     assert np.linalg.norm(candidates, axis=1) == pytest.approx(1, abs=1e-6)
     raw, titles = pool_vectors(corpus, benchmark, sentences.__getitem__, embed, "dot")
     assert raw == pytest.approx(means, abs=1e-6)
@@ -64,8 +65,7 @@ def test_means_are_normalised_for_cosine(titled):
 def test_zero_vectors_score_0(titled):
     corpus, benchmark = titled.corpus, titled.benchmark
     sentences = gaussian(len(corpus))[:, :3]
-    unknown = benchmark.query_document[1]
-    sentences[corpus.offsets[unknown] : corpus.offsets[unknown + 1]] = 0
+    sentences[rows_of(corpus, benchmark.query_document[1])] = 0
 
     def knows_all_but_the_first(texts: list[str]) -> np.ndarray:
         found = embed(texts)
@@ -88,7 +88,7 @@ def test_halves_are_query_and_candidate(halved):
     documents, candidates = pool_vectors(corpus, benchmark, sentences.__getitem__, embed, "dot")
     assert len(documents) == len(benchmark.query_document) > 0
     for place, document in enumerate(benchmark.query_document):
-        own = sentences[corpus.offsets[document] : corpus.offsets[document + 1]]
+        own = sentences[rows_of(corpus, document)]
         cut = (len(own) + 1) // 2
         assert documents[place] == pytest.approx(own[:cut].mean(axis=0), abs=1e-6)
         candidate = candidates[benchmark.query_candidate[place]]

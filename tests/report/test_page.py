@@ -187,13 +187,11 @@ def test_scores_of_the_suite_or_the_commands_for_them_are_shown(full, report):
     assert "41.9" not in shown
 
 
-def test_ids_are_unique(full):
-    ids = [value for _, name, value in Page(full).attributes if name == "id"]
+def test_ids_are_unique_and_headings_go_down_one_level_at_a_time(full):
+    read = Page(full)
+    ids = [value for _, name, value in read.attributes if name == "id"]
     assert len(ids) == len(set(ids))
-
-
-def test_headings_go_down_one_level_at_a_time(full):
-    levels = [int(name[1]) for name in Page(full).seen if re.fullmatch(r"h[1-6]", name)]
+    levels = [int(name[1]) for name in read.seen if re.fullmatch(r"h[1-6]", name)]
     assert levels[0] == 1
     assert set(levels[1:]) == {2}
 
