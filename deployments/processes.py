@@ -54,11 +54,7 @@ class Children:
             )
 
     def require_alive(self) -> None:
-        """Check that no process has ended.
-
-        Raises:
-            SentembError: with the last lines of its log.
-        """
+        """Raise an error with the last lines of its log if a process has ended."""
         for name, process in self.processes.items():
             if process.poll() is not None:
                 path = self.logs / f"{name}.log"

@@ -104,11 +104,7 @@ def environment(home: Path, port: int) -> dict[str, str]:
 
 
 def free_port(port: int) -> int:
-    """Return the port if it is free on loopback; for 0 any free port.
-
-    Raises:
-        UsageError: it is taken.
-    """
+    """Return the port if it is free on loopback (else E001); for 0 any free port."""
     with socket.socket() as trial:
         trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -122,12 +118,9 @@ def free_port(port: int) -> int:
 
 
 def wait_for(url: str, children: Children) -> None:
-    """Wait until a child answers at an address.
+    """Wait until a child answers at an address; an error if one has ended, or none answers in time.
 
     Another program may have taken the port since it was free; then the child ends.
-
-    Raises:
-        SentembError: a child has ended, or none answers in time.
     """
     port = urlsplit(url).port
     assert port, "an address of ours names its port"
@@ -141,12 +134,9 @@ def wait_for(url: str, children: Children) -> None:
 
 
 def set_up(api: str, deployments: Iterable[Deployment]) -> list[Deployment]:
-    """Create or update work pool, automations and deployments; delete all other deployments.
+    """Create or update pool, automation and deployments, delete others; return the paused ones.
 
     A renamed or removed deployment would otherwise keep its schedule.
-
-    Returns:
-        The deployments with a paused schedule.
     """
     with temporary_settings({PREFECT_API_URL: api}), get_client(sync_client=True) as client:
         template = ProcessWorker.get_default_base_job_template()

@@ -34,16 +34,11 @@ def home() -> Path:
 
 
 def log_file() -> Path:
-    """The log file of all runs."""
     return home() / "logs" / "sentemb.log"
 
 
 def prepare() -> Path:
-    """Set what is not set yet, and use the local server if one is up; return the home.
-
-    Raises:
-        UsageError: the home cannot be created.
-    """
+    """Set what is not set yet, and use the local server if one is up; return the home (E001)."""
     folder = home()
     logging.getLogger("sentemb_core").setLevel(logging.INFO)  # or the root's WARNING holds
     os.environ["SENTEMB_HOME"] = str(folder)

@@ -27,11 +27,9 @@ LINE = "%(asctime)s %(process)d %(levelname)-7s %(name)s - %(message)s"
 
 @contextmanager
 def logged(file: Path) -> Generator[None, None, None]:
-    """Append the logs of the block to a file; after an error, print the name of the file.
+    """Append the logs of the block to a file (else E601); after an error, print the file's name.
 
-    Raises:
-        ServerLostError: Prefect's server is gone, fails, or is too busy.
-        StorageError: the file cannot be written.
+    An error of Prefect's server becomes E602.
     """
     import prefect.main  # noqa: F401 (sets up the console, but not on a root that has a handler)
 

@@ -48,11 +48,7 @@ _joined: list[int] = []
 
 @contextmanager
 def served(log: Path) -> Generator[None, None, None]:
-    """Flows of this block have a server; a server of their own logs to `log`.
-
-    Raises:
-        ServerLostError: the server does not start.
-    """
+    """Flows of this block have a server (else E602); a server of their own logs to `log`."""
     from prefect.context import refresh_global_settings_context
     from prefect.settings import (
         PREFECT_API_URL,

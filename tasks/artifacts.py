@@ -11,11 +11,7 @@ from tasks.execution import UnknownResult, is_pending
 
 
 def artifact_path(artifact: ArtifactRef) -> Path:
-    """The verified folder of an artifact.
-
-    Raises:
-        UnknownResult: in a dry run, the artifact does not exist yet.
-    """
+    """The verified folder of an artifact; UnknownResult in a dry run, if it does not exist yet."""
     if is_pending(artifact):
         raise UnknownResult(artifact.kind)
     return Store.default().path(artifact)

@@ -133,11 +133,7 @@ def check_encoders(config: RunConfig) -> None:
 
 
 def check_model(name: str) -> None:
-    """Look for an encoder of this name that needs no corpus to be one.
-
-    Raises:
-        UsageError, MissingEncoderError, UnsafeModelError: As `encoder_kind`, or it needs one.
-    """
+    """Look for an encoder of this name; E001 if it needs a corpus, else as `encoder_kind`."""
     if name in RANDOM_ENCODERS:
         raise UsageError(
             f"{name!r} is no encoder before it learnt its vocabulary from a corpus: take minilm, "
@@ -220,11 +216,7 @@ def check_head(training: TrainingConfig, config: RunConfig, start: "Encoder") ->
 def head_before(
     training: TrainingConfig, config: RunConfig, start: "Encoder"
 ) -> "HeadShape | None":
-    """The shape of the head that a training starts with; None for a head without a shape file.
-
-    Raises:
-        RecipeError: there is no Condenser stage before it, and no head in the encoder's folder.
-    """
+    """The shape of the head that a training starts with (else E303); None without a shape file."""
     from sentemb_core.methods.parts.stored_head import HeadShape, head_shape
     from sentemb_core.methods.parts.transformer_layers import skip_layer
 

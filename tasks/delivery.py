@@ -106,8 +106,7 @@ class Spool:
     def append(self, event: Event) -> None:
         """Add one event. It survives a kill at once, and a power cut after `sync`.
 
-        Raises:
-            OSError: the disk refuses it; a partial line is removed.
+        If the disk refuses it (OSError), a partial line is removed.
         """
         line = event.model_dump_json().encode() + b"\n"
         with self._appending:
@@ -137,7 +136,6 @@ class Spool:
 
     @property
     def size(self) -> int:
-        """Bytes of all events."""
         return self.events.stat().st_size if self.events.exists() else 0
 
     def after(self, offset: int) -> Iterator[tuple[int, Event]]:
@@ -181,7 +179,6 @@ class Spool:
         return place.relative_to(self.folder).as_posix()
 
     def forget(self, kept: str) -> None:
-        """Remove a copy after its delivery."""
         shutil.rmtree((self.folder / kept).parent, ignore_errors=True)
 
     def reject(self, event: Event, reason: str) -> None:
@@ -271,10 +268,8 @@ def has_ended(spool: Spool) -> bool:
 def deliver(spool: Spool, late: threading.Event | None = None) -> None:
     """Deliver all new events batch by batch, until `late` is set.
 
-    A lock allows one delivery at a time: an earlier process may still send its last batch.
-
-    Raises:
-        Exception: MLflow is unreachable; the next delivery continues after the last batch.
+    A lock allows one delivery at a time: an earlier process may still send its last batch. If
+    MLflow is unreachable, the next delivery continues after the last batch.
     """
     if not spool.events.exists():
         return

@@ -71,11 +71,7 @@ class DryRun:
         """Digest of a stage's key -> the section that met it first, and its record on a hit."""
 
     def run_stage(self, stage: Stage, arguments: Arguments) -> Any:
-        """Return the recorded result on a hit, else pending references.
-
-        Raises:
-            UnknownResult: the stage misses, and returns more than references.
-        """
+        """Return the recorded result on a hit, else pending references (or UnknownResult)."""
         key = stage.key(arguments)
         if key.digest in self._known:
             where, record = self._known[key.digest]
@@ -236,10 +232,7 @@ log = logging.getLogger("sentemb_core.run")
 def isolate_errors(label: str, compute: Callable[[], R]) -> tuple[R | None, str]:
     """Return the result, or its error; neither if a dry run cannot know yet.
 
-    Raises:
-        StorageError: the disk refuses. The run fails, and `resume` continues it.
-        ServerLostError, TransportError, PrefectHTTPStatusError: Prefect's server is lost, or
-            refuses; likewise.
+    An error of the disk or of Prefect's server is raised: the run fails, and `resume` continues it.
     """
     from httpx import TransportError
     from prefect.exceptions import PrefectHTTPStatusError

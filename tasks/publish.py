@@ -80,9 +80,7 @@ def finish_run(training: RunResult, run: RunMonitor) -> Outcome:
 def gated_or_reported(outcome: Outcome, config: RunConfig) -> Outcome:
     """Return the outcome with the gate's; if the registry fails, write the report without it.
 
-    Raises:
-        SentembError: MLflow cannot be reached, the disk is full, the champion cannot be opened.
-            `resume` tries again and then adds the gate's outcome to the report.
+    `resume` tries again and then adds the gate's outcome to the report.
     """
     try:
         gate = register_and_gate(config, outcome.training, outcome.encoder, outcome.run)

@@ -107,11 +107,7 @@ class Promotion(Value):
 
 
 def model_ref(folder: Path) -> ArtifactRef:
-    """Return the store's reference of these files, computed from their bytes.
-
-    Raises:
-        UnsafeModelError: a link, a device or an unsafe file name.
-    """
+    """Return the store's reference of these files by their bytes; E402 for links and devices."""
     try:
         names = list_files(folder)
     except UsageError as error:
@@ -175,11 +171,7 @@ def write_description(folder: Path) -> None:
 
 
 def find_version(uri: str) -> ModelVersion:
-    """Return the version at a `models:/` address.
-
-    Raises:
-        RegistryError: the address names nothing, or MLflow cannot be reached.
-    """
+    """Return the version at a `models:/` address; E702 if it names nothing."""
     address = URI.fullmatch(uri)
     if not address:
         raise RegistryError(
@@ -220,11 +212,7 @@ def versions() -> list[ModelVersion]:
 
 
 def registered_artifacts() -> list[ArtifactRef]:
-    """Return the encoder of every registered version: `gc` must keep them.
-
-    Raises:
-        UsageError: models of this home are also registered elsewhere.
-    """
+    """Return the encoder of every version, for `gc`; E001 if some are registered elsewhere."""
     home = Store.default().root
     today = address_of(home)
     if others := [address for address in known_registries(home) if address != today]:
@@ -419,11 +407,7 @@ def lookup(
 
 
 def read_version(entity: "Entity") -> ModelVersion:
-    """Return a version of MLflow as ours.
-
-    Raises:
-        UnsafeModelError: another program registered it, so no digest protects its files.
-    """
+    """Return a version of MLflow as ours; E402 without a digest that protects its files."""
     try:
         artifact = {key: entity.tags[f"artifact.{key}"] for key in ArtifactRef.model_fields}
     except KeyError:

@@ -48,11 +48,7 @@ class Outcome(Value):
 
 
 def read_outcome(folder: Path) -> Outcome:
-    """Read the artifact of an outcome.
-
-    Raises:
-        CorruptArtifactError: E600, another version of this program wrote it.
-    """
+    """Read the artifact of an outcome; E600 if another version of this program wrote it."""
     try:
         return Outcome.model_validate_json((folder / "outcome.json").read_bytes())
     except ValidationError as error:

@@ -17,12 +17,9 @@ def digest_of_corpus(config: CorpusConfig) -> str:
 
 
 def require_unchanged(place: str, config: CorpusConfig | LabelsConfig) -> None:
-    """Check, after a source was read, that its bytes still have the digest `config.source`.
+    """Check (E103), after a source was read, that its bytes still have the digest `config.source`.
 
     Unchanged files are not hashed again. A data set of the hub is named by its builder.
-
-    Raises:
-        UnreadableSourceError: the source has changed.
     """
     from sentemb_core.corpus.source import source_format
 
@@ -60,11 +57,7 @@ def by_bytes(config: EncoderConfig) -> EncoderConfig:
 
 
 def revision_of(name: str) -> str:
-    """The commit of a published model on this machine; empty for every other encoder.
-
-    Raises:
-        MissingEncoderError: the model is not on this machine.
-    """
+    """The commit of a published model on this machine (E401); empty for every other encoder."""
     if name in BUILT_IN_ENCODERS or Path(name).exists():
         return ""
     from sentemb_core.encoder.start import encoder_folder

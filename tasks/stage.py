@@ -95,11 +95,7 @@ class StageTask(Task[P, R]):
 
 
 def registered(stage: Stage) -> Stage:
-    """Add the stage to `STAGES`.
-
-    Raises:
-        UsageError: another function has this name.
-    """
+    """Add the stage to `STAGES`; E001 if another function has this name."""
     known = STAGES.setdefault(stage.name, stage)
     if _origin(known) != _origin(stage):
         raise UsageError(
@@ -186,11 +182,7 @@ class RecordStorage(WritableFileSystem):
     def read_path(  # pyright: ignore[reportIncompatibleMethodOverride] - Prefect takes either
         self, path: str, _sync: bool = True
     ) -> bytes:
-        """The envelope of a valid record.
-
-        Raises:
-            KeyError: there is none; Prefect then runs the stage.
-        """
+        """The envelope of a valid record; without one (KeyError) Prefect runs the stage."""
         stage, record = _record_at(path)
         runs.note(record, hit=True)
         value = canonical(stage.as_json(stage.result(record))).decode()
@@ -203,11 +195,8 @@ class RecordStorage(WritableFileSystem):
     ) -> None:
         """Write nothing: the stage has written its record, or something is wrong.
 
-        An exception, which Prefect writes under a name of its own, is dropped.
-
-        Raises:
-            ValueError: another serializer wants to write here.
-            KeyError: the record is absent.
+        An exception, which Prefect writes under a name of its own, is dropped. An absent record is
+        a KeyError, another serializer a ValueError.
         """
         if "-" not in path:
             return
