@@ -3,50 +3,28 @@
 from pathlib import Path
 from typing import Annotated, Literal
 
-from cyclopts import Parameter, validators
+from cyclopts import Parameter
 
+from flows.cli import store
 from flows.cli.options import (
     DEFAULT_SUITE,
     NO_RUN_OPTIONS,
     NO_TABLE_OPTIONS,
     RUN,
     Config,
-    NotNegative,
     Overrides,
     RunOptions,
     SuiteOptions,
     TableOptions,
 )
 from sentemb_core import console
-from sentemb_core.options import (
-    CORPUS,
-    DEFAULTS,
-    By,
-    CorpusOptions,
-    Json,
-    Out,
-    Overwrite,
-    Searched,
-    Source,
-    Top,
-)
+from sentemb_core.options import CORPUS, DEFAULTS, CorpusOptions, Json, Source
 
 app = console.command_line(
     "python -m flows",
     "Train a sentence encoder on your documents: runs, their store, the model registry.",
 )
-Registered = Annotated[
-    str, Parameter(help="models:/NAME@ALIAS, models:/NAME/VERSION, or a folder.")
-]
-Model = Annotated[
-    str,
-    Parameter(
-        help="models:/NAME@ALIAS, models:/NAME/VERSION, a folder, minilm, a Hugging Face name, or "
-        "a file of word vectors."
-    ),
-]
 RunId = Annotated[str | None, Parameter(help="Id of the run. Default: the last run.")]
-CompletedId = Annotated[str | None, Parameter(help="Id of the run. Default: the last completed.")]
 DryRun = Annotated[bool, Parameter(negative="", help="Show what would run and why, then stop.")]
 CorpusFile = Annotated[
     str | None,
@@ -135,7 +113,7 @@ def reproduce(
 
 @app.command
 def benchmark(
-    *models: Model,
+    *models: store.Model,
     options: SuiteOptions = DEFAULT_SUITE,
     corpus_file: CorpusFile = None,
     corpus: CorpusOptions = DEFAULTS,
@@ -201,161 +179,21 @@ def status(run: RunId = None, *, json: Json = False) -> int:
     return status_command(run, json)
 
 
-@app.command
-def lineage(
-    model: Annotated[str, Parameter(help="models:/NAME@ALIAS, the id of a run, or a digest.")],
-    *,
-    json: Json = False,
-) -> int:
-    """Trace a model back to its corpus, code and parameters."""
-    from flows.cli.store import lineage_command
-
-    return lineage_command(model, json)
-
-
-@app.command
-def report(run: CompletedId = None, *, json: Json = False) -> int:
-    """Write the report of a completed run again, from the store, and print its path."""
-    from flows.cli.store import report_command
-
-    return report_command(run, json)
-
-
-@app.command
-def register(run: CompletedId = None, *, json: Json = False) -> int:
-    """Register the best encoder of a run. A repeated call changes nothing."""
-    from flows.cli.store import register_command
-
-    return register_command(run, json)
-
-
-@app.command
-def promote(run: CompletedId = None, *, json: Json = False) -> int:
-    """Promote a run's encoder to champion if it passes the gate; else challenger (exit 4)."""
-    from flows.cli.store import promote_command
-
-    return promote_command(run, json)
-
-
-@app.command
-def encode(
-    source: Source,
-    out: Out,
-    *,
-    model: Model,
-    by: By = "document",
-    overwrite: Overwrite = False,
-    corpus: CorpusOptions = DEFAULTS,
-    json: Json = False,
-) -> int:
-    """Encode a corpus with a registered model, or any other encoder, into a Parquet file."""
-    from flows.cli.store import local_encoder
-    from sentemb_core import cli
-    from sentemb_core.cli_arguments import require_free
-
-    require_free(source, out, overwrite=overwrite)
-    encoder = local_encoder(model)
-    return cli.encode(encoder, source, out, by=by, overwrite=overwrite, corpus=corpus, json=json)
-
-
-@app.command
-def search(
-    query: Annotated[str, Parameter(help="Text to search for.")],
-    source: Searched,
-    *,
-    model: Model,
-    top: Top = 10,
-    corpus: CorpusOptions = DEFAULTS,
-    json: Json = False,
-) -> int:
-    """Find the documents nearest to a query, in a corpus or in an index that `encode` wrote."""
-    from flows.cli.store import local_encoder
-    from sentemb_core import cli
-    from sentemb_core.cli_arguments import require_order
-
-    require_order("QUERY SOURCE", query, source)
-    return cli.search(local_encoder(model), query, source, top=top, corpus=corpus, json=json)
-
-
-@app.command
-def canary(
-    index: Annotated[
-        Path,
-        Parameter(help="A Parquet file of `encode --by sentence`, or a folder with an encoder."),
-    ],
-    *,
-    model: Annotated[str, Parameter(help="models:/NAME@ALIAS or models:/NAME/VERSION.")],
-    json: Json = False,
-) -> int:
-    """Check that an index or a folder belongs to a registered version (else exit 3).
-
-    It compares the vectors that were stored at registration. The encoder is loaded only if the
-    index has none of those sentences.
-    """
-    from flows.cli.store import canary_command
-
-    return canary_command(index, model, json)
-
-
-@app.command
-def where(model: Registered) -> int:
-    """Print the verified folder of a registered model (models:/NAME@champion)."""
-    from flows.cli.store import verified_folder
-
-    console.write_line(str(verified_folder(model)))
-    return 0
-
-
-@app.command
-def serve(
-    *,
-    port: Annotated[
-        int,
-        Parameter(
-            validator=validators.Number(gte=0, lte=65_535),
-            help="Port of the Prefect UI; 0: any free port.",
-        ),
-    ] = 4200,
-    for_: Annotated[
-        float | None, Parameter(name="--for", help="Seconds to serve. Default: until Ctrl-C.")
-    ] = None,
-    mlflow: Annotated[bool, Parameter(negative="", help="Also serve the MLflow UI.")] = False,
-) -> int:
-    """Serve Prefect, a worker and the nightly schedule on loopback."""
-    from flows.cli.store import serve_command
-
-    return serve_command(port, for_, mlflow)
-
-
-@app.command
-def doctor(*, json: Json = False) -> int:
-    """Check what a run needs: versions, devices, disk, incompatible packages, server."""
-    from flows.cli.store import doctor_command
-
-    return doctor_command(json)
-
-
-@app.command
-def gc(
-    *,
-    keep_runs: Annotated[
-        int, Parameter(validator=NotNegative, help="Keep the artifacts of this many last runs.")
-    ] = 10,
-    dry_run: Annotated[bool, Parameter(negative="", help="Count, and remove nothing.")] = False,
-    json: Json = False,
-) -> int:
-    """Remove artifacts older than an hour that no registered model and no recent run needs."""
-    from flows.cli.store import gc_command
-
-    return gc_command(keep_runs, dry_run, json)
-
-
-@app.command
-def fsck(*, json: Json = False) -> int:
-    """Verify the digest of every artifact; move corrupt artifacts to quarantine."""
-    from flows.cli.store import fsck_command
-
-    return fsck_command(json)
+for verb in (
+    store.lineage,
+    store.report,
+    store.register,
+    store.promote,
+    store.encode,
+    store.search,
+    store.canary,
+    store.where,
+    store.serve,
+    store.doctor,
+    store.gc,
+    store.fsck,
+):
+    app.command(verb)
 
 
 if __name__ == "__main__":

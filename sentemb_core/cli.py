@@ -8,8 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter, validators
 
 from sentemb_core import console
-from sentemb_core.cli_arguments import require_arguments, require_free
-from sentemb_core.cli_inputs import checked_source, open_documents, open_encoder
+from sentemb_core.cli_inputs import (
+    checked_source,
+    open_documents,
+    open_encoder,
+    require_arguments,
+    require_free,
+)
 from sentemb_core.errors import UsageError
 from sentemb_core.formats import counted, in_words
 from sentemb_core.options import (

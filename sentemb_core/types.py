@@ -53,7 +53,7 @@ class Value(BaseModel):
 class Config(Value):
     """Settings: a frozen value whose numbers are finite."""
 
-    model_config = ConfigDict(allow_inf_nan=False)
+    model_config = ConfigDict(allow_inf_nan=False, use_attribute_docstrings=True)
 
 
 class ArtifactRef(Value):

@@ -18,10 +18,12 @@ import pytest
 import torch
 
 from sentemb_core.cli import app
+from sentemb_core.cli_inputs import require_order
+from sentemb_core.config.run import BUILT_IN_ENCODERS
 from sentemb_core.encoder.batching import embed_texts
 from sentemb_core.encoder.card import CardFacts, model_card
 from sentemb_core.encoder.checkpoint import load_encoder, save_encoder, weights_digest
-from sentemb_core.encoder.names import HEAD_FILE
+from sentemb_core.encoder.names import HEAD_FILE, is_encoder_folder
 from tests import tiny
 from tests.second_device import THERE, SecondDevice
 
@@ -486,6 +488,19 @@ def test_a_repeated_id_is_an_error_on_request(call, model, tmp_path):
     code, _, error = call(*asked, "--on-duplicate", "error")
     assert code == 3
     assert re.search(r"E105 .*'a' in twice\.jsonl, line 1, b", error)
+
+
+def test_a_query_may_be_longer_than_any_path(tmp_path: Path):
+    require_order("QUERY SOURCE", "a long question " * 400, str(tmp_path))
+    require_order("QUERY SOURCE", "a\0b", str(tmp_path))
+
+
+def test_a_folder_named_like_a_built_in_encoder_needs_its_path(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in BUILT_IN_ENCODERS:
+        Path(name).mkdir()
+        assert not is_encoder_folder(name)
+        assert is_encoder_folder(f"./{name}")
 
 
 # Errors that end a command

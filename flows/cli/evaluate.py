@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 from flows.benchmark_settings import BenchmarkSettings, fixed_row
 from flows.cli.execute import dry_run_of, exit_code_of, running
 from flows.cli.settings import checked_as, full_path
-from flows.cli.store import verified_folder
 from flows.environment import prepare
 from sentemb_core.console import print_result, show
 from sentemb_core.errors import UsageError
 from tasks.checks import check_corpus, check_model
-from tasks.registered_encoders import is_saved_encoder
+from tasks.registered_encoders import find_encoder, is_saved_encoder
 
 if TYPE_CHECKING:
     from tasks.benchmark_rows import Scoreboard
@@ -69,7 +68,7 @@ def check_models(models: Iterable[str]) -> None:
     """Check that all models exist, as `benchmark.encoder_of` finds them."""
     for model in models:
         if is_saved_encoder(model):
-            verified_folder(model)
+            find_encoder(model)
         if not model.startswith("models:"):
             check_model(model)
 

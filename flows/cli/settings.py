@@ -27,7 +27,6 @@ from flows.cli.settings_errors import (
     innermost,
     is_batch_of_one,
     message,
-    with_option,
 )
 from flows.presets import as_table, labelled_preset, merged, method_preset, preset
 from sentemb_core.config.methods import temperature_of
@@ -253,7 +252,7 @@ def require_effect(run: AnyRun, given: Collection[str]) -> None:
     for path in (f"{part}.{name}" for name in UNUSED_BY_FINE_TUNING):
         if path in given:
             raise UsageError(
-                f"{with_option(path)}: fine-tuning counts epochs, so this setting has no effect. "
+                f"{path}: fine-tuning counts epochs, so this setting has no effect. "
                 "Leave it out, or set labels.epochs and labels.patience."
             )
 

@@ -1,9 +1,9 @@
 """Messages about invalid settings: path, rule, value found, and the closest valid name."""
 
-import difflib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from difflib import get_close_matches
 from itertools import pairwise
 from typing import Any, get_args
 
@@ -46,10 +46,9 @@ OTHER_NAMES: Mapping[str, str] = {
 def message(fault: ErrorDetails, model: type[BaseModel]) -> str:
     """Return one line about an invalid setting of a model."""
     path = path_of(fault["loc"])
-    name = with_option(path) or "config"
-    found = f"found {fault['input']!r:.80}"
-    if is_batch_of_one(fault):
-        return f"{name}: a batch needs at least 2 documents, or it has no negatives; {found}"
+    option = option_of(path)
+    name = f"{path} ({option})" if option else path or "config"
+    rule, found = fault["msg"], f"found {fault['input']!r:.80}"
     match fault["type"]:
         case "missing" if path in ("corpus", "corpus.source"):
             return "There is no corpus: name a source, as in `python -m flows run documents.jsonl`"
@@ -66,20 +65,21 @@ def message(fault: ErrorDetails, model: type[BaseModel]) -> str:
             if instead := OTHER_NAMES.get(tag.lower()):
                 return f"{name}: {tag!r} is not a method here; {instead}"
             return f"{name}: unknown {tag!r}{nearest(tag, re.findall(r'[a-z0-9_]+', tags))}"
+        case "value_error":
+            sentence = rule.removeprefix("Value error, ")
+            return f"{name}: {sentence}" if path else sentence
+        case "greater_than_equal" if is_batch_of_one(fault):
+            rule = "a batch needs at least 2 documents, or it has no negatives"
         case "model_type":
-            return f"{name}: expected a table, as in --set {path}.KEY=VALUE; {found}"
-        case "string_pattern_mismatch" if path == "name":
-            return f"{name}: use 1-64 letters, digits, '_' or '-', first a letter or digit; {found}"
+            rule = f"expected a table, as in --set {path}.KEY=VALUE"
         case "union_tag_not_found" | "model_attributes_type":
-            return f"{name}: name it, as in --set {path}.name=simcse; {found}"
+            rule = f"name it, as in --set {path}.name=simcse"
         case "tuple_type":
             values = json.dumps(str(fault["input"]).split(","))
-            return f"{name}: expected a list, as in --set '{path}={values}'; {found}"
-        case "value_error":
-            sentence = fault["msg"].removeprefix("Value error, ")
-            return f"{name}: {sentence}" if path else sentence
+            rule = f"expected a list, as in --set '{path}={values}'"
         case _:
-            return f"{name}: {fault['msg']}, {found}"
+            pass
+    return f"{name}: {rule}, {found}"
 
 
 def is_batch_of_one(fault: ErrorDetails) -> bool:
@@ -101,14 +101,8 @@ def path_of(location: tuple[int | str, ...]) -> str:
     return ".".join(
         str(part)
         for before, part in pairwise(("", *location))
-        if not (before == "method" and part in METHOD_NAMES)
+        if not (before == "method" and part in METHODS)
     )
-
-
-def with_option(path: str) -> str:
-    """The path, followed by the option that sets it: `training.steps (--steps)`."""
-    option = option_of(path)
-    return f"{path} ({option})" if option and path not in SETTINGS else path
 
 
 def option_of(path: str) -> str | None:
@@ -119,34 +113,26 @@ def option_of(path: str) -> str | None:
 
 def closest(location: tuple[int | str, ...], model: type[BaseModel]) -> str:
     """End of a message about an unknown setting: similar settings, and where they are listed."""
-    *tables, name = (str(part) for part in location)
-    known = [*paths_in(model), *SETTINGS.values()]
-    table = path_of(location[:-1])
-    if table:
-        method = tables[-1] if tables[-2:-1] == ["method"] else ""
-        siblings = METHODS[method].model_fields if method in METHODS else children(table, known)
-        return f"{nearest(name, siblings)} (`python -m flows settings {table}`)"
-    return f"{similar(name, known)} (`python -m flows settings`)"
-
-
-def children(table: str, known: Iterable[str]) -> list[str]:
-    """Names of the settings directly in a table."""
-    below = (path.removeprefix(f"{table}.") for path in known if path.startswith(f"{table}."))
-    return [*dict.fromkeys(path.split(".")[0] for path in below)]
+    *tables, name = map(str, location)
+    if not tables:
+        return f"{similar(name, [*paths_in(model), *SETTINGS])} (`python -m flows settings`)"
+    for part in tables:
+        field = model.model_fields.get(part)
+        model = tables_in(field.annotation)[0] if field else METHODS[part]
+    siblings = nearest(name, model.model_fields)
+    return f"{siblings} (`python -m flows settings {path_of(location[:-1])}`)"
 
 
 def similar(path: str, known: Iterable[str]) -> str:
-    """`; did you mean 'training.steps'?`: settings of the same name, else of a similar name."""
-    name_of = {other: other.rpartition(".")[2] for other in known}
-    name = path.rpartition(".")[2]
-    same = [other for other in name_of if name_of[other] == name and other != path]
+    """`; did you mean 'training.steps'?`: settings with the most similar name, else all tables."""
+    table, _, name = path.rpartition(".")
+    splits = {other: other.rpartition(".") for other in known if other != path}
+    close = get_close_matches(name, {own for _, _, own in splits.values()}, n=1)
+    same = [other for other, (_, _, own) in splits.items() if own in close]
     depth = min((other.count(".") for other in same), default=0)
-    near = [other for other in same if other.count(".") == depth]
-    near = near or difflib.get_close_matches(path, name_of)
-    if not near:
-        path_of_name = {name_of[other]: other for other in reversed(name_of)}
-        near = [path_of_name[close] for close in difflib.get_close_matches(name, path_of_name)]
-    tables = dict.fromkeys(other.partition(".")[0] for other in name_of)
+    near = [other for other in same if splits[other][0] == table]
+    near = near or [other for other in same if other.count(".") == depth]
+    tables = dict.fromkeys(other.partition(".")[0] for other in splits)
     return f"; {did_you_mean(*near)}" if near else f"; known: {', '.join(tables)}"
 
 

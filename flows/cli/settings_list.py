@@ -22,24 +22,15 @@ MANY = 10
 SOURCE = "SOURCE"
 
 GENERAL = {
-    "preset": "Settings from the method's paper or code, by name (`sentemb methods`).",
-    "seed": "Seed of every part whose own seed is not set.",
+    "preset": ("string", "Settings from the method's paper or code, by name (`sentemb methods`)."),
+    "seed": ("integer", "Seed of every part whose own seed is not set."),
 }
-"""Settings that stand for other settings, so no model has them."""
+"""Type and meaning of the settings that stand for other settings, so no model has them."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """A setting of a run.
-
-    Attributes:
-        path: As `--set` takes it.
-        value: What the run has.
-        type: JSON type, for example `integer or null`.
-        choices: All values, if they are named.
-        option: The option that sets it, if there is setting.
-        meaning: The description in the model.
-    """
+    """A setting of a run: its path for `--set`, value, JSON type, named values and option."""
 
     path: str
     value: Any
@@ -58,7 +49,11 @@ def settings_command(
 ) -> int:
     """Show the settings at and below a path, of the run that the other arguments describe."""
     run = settings(file, {"corpus.source": SOURCE} | by_path(options), overrides)
-    every = [*general_settings(options), *settings_in(run)]
+    general = [
+        Setting(name, options.get(name), f"{kind} or null", (), option_of(name), meaning)
+        for name, (kind, meaning) in GENERAL.items()
+    ]
+    every = [*general, *settings_in(run)]
     below = f"{path}." if path else ""
     chosen = [setting for setting in every if f"{setting.path}.".startswith(below)]
     if not chosen:
@@ -95,35 +90,22 @@ def settings_command(
     return 0
 
 
-def general_settings(options: Mapping[str, Any]) -> Iterator[Setting]:
-    for name, meaning in GENERAL.items():
-        kind = {"preset": "string or null", "seed": "integer or null"}[name]
-        yield Setting(name, options.get(name), kind, (), option_of(name), meaning)
-
-
 def settings_in(table: BaseModel, above: str = "") -> Iterator[Setting]:
     """Settings of a table and of the tables in it; a method is a setting with settings below it."""
-    schema = type(table).model_json_schema()
+    schema = type(table).model_json_schema()["properties"]
     for name, field in type(table).model_fields.items():
-        value, path = getattr(table, name), above + name
-        rules = schema["properties"][name]
-        is_table = isinstance(value, BaseModel)
-        choices = [*choices_in(rules)]
-        name_path = path if name == "method" else f"{path}.name"
-        if not is_table or choices:
-            yield Setting(
-                path=name_path if is_table else path,
-                value=getattr(value, "name", None) if is_table else value,  # a method by its name
-                type="string" if is_table else type_in(rules),
-                choices=choices,
-                option=option_of(path),
-                meaning=field.description or schema_text(rules, schema),
-            )
-        if is_table:
-            below = settings_in(value, f"{path}.")
-            yield from (
-                setting for setting in below if not choices or setting.path != f"{path}.name"
-            )
+        value, path, rules = getattr(table, name), above + name, schema[name]
+        choices, option = [*choices_in(rules)], option_of(path)
+        meaning = " ".join((field.description or "").split())
+        if not isinstance(value, BaseModel):
+            yield Setting(path, value, type_in(rules), choices, option, meaning)
+            continue
+        own = path if name == "method" else f"{path}.name"
+        if choices:  # a method, by its name
+            yield Setting(own, getattr(value, "name", None), "string", choices, option, meaning)
+        for setting in settings_in(value, f"{path}."):
+            if not choices or setting.path != f"{path}.name":
+                yield setting
 
 
 def choices_in(rules: Json) -> Iterator[str]:
@@ -139,13 +121,6 @@ def type_in(rules: Json) -> str:
     if "anyOf" in rules:
         return " or ".join(dict.fromkeys(map(type_in, rules["anyOf"])))
     return rules.get("type") or ("string" if "const" in rules else "table")
-
-
-def schema_text(rules: Json, schema: Json) -> str:
-    """Description of the table that a field refers to."""
-    references = [part["$ref"] for part in (rules, *rules.get("anyOf", [])) if "$ref" in part]
-    name = references[0].rpartition("/")[2] if references else ""
-    return schema.get("$defs", {}).get(name, {}).get("description", "").partition("\n")[0]
 
 
 def value_of(setting: Setting) -> str:

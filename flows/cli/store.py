@@ -1,24 +1,39 @@
-"""Verbs on what runs saved: report, registry, lineage, clean-up; and the servers."""
+"""Verbs on what runs saved: report, registry, lineage, vectors, clean-up; and the servers.
+
+What a verb needs is imported when it runs: `--help` loads no settings and no store.
+"""
 
 import os
 import sys
 from pathlib import Path
+from typing import Annotated
 
-from flows.cli.records import outcome_of
-from flows.cli.settings import checked
-from flows.environment import prepare
-from sentemb_core.console import (
-    debugging,
-    emit,
-    print_result,
-    remark,
-    show,
-    terminal_table,
-)
-from sentemb_core.errors import GateRefusedError
+from cyclopts import Parameter, validators
+
+from flows.cli.options import NotNegative
+from sentemb_core import console
 from sentemb_core.formats import counted
+from sentemb_core.options import (
+    DEFAULTS,
+    By,
+    CorpusOptions,
+    Json,
+    Out,
+    Overwrite,
+    Searched,
+    Source,
+    Top,
+)
 from sentemb_core.types import ArtifactRef
-from tasks.registered_encoders import check_comparable, compare_with, find_encoder, local_name
+
+CompletedId = Annotated[str | None, Parameter(help="Id of the run. Default: the last completed.")]
+Model = Annotated[
+    str,
+    Parameter(
+        help="models:/NAME@ALIAS, models:/NAME/VERSION, a folder, minilm, a Hugging Face name, or "
+        "a file of word vectors."
+    ),
+]
 
 GARBAGE = {
     "records": "record",
@@ -31,127 +46,231 @@ GARBAGE = {
 """Kinds that `gc` removes, as nouns."""
 
 
-def lineage_command(model: str, as_json: bool) -> int:
-    prepare()
+def lineage(
+    model: Annotated[str, Parameter(help="models:/NAME@ALIAS, the id of a run, or a digest.")],
+    *,
+    json: Json = False,
+) -> int:
+    """Trace a model back to its corpus, code and parameters."""
     from flows.cli.lineage import lineage_table
+    from flows.environment import prepare
+    from sentemb_core.store import records
     from sentemb_core.store.objects import Store
-    from sentemb_core.store.records import lineage
 
-    origins = lineage(Store.default(), artifact_of(model))
+    prepare()
+    origins = records.lineage(Store.default(), artifact_of(model))
     note = "--json adds all parameters, and digests of keys and code."
-    return print_result(
-        origins.model_dump(mode="json"), lineage_table(origins), note, as_json=as_json
+    return console.print_result(
+        origins.model_dump(mode="json"), lineage_table(origins), note, as_json=json
     )
 
 
 def artifact_of(model: str) -> ArtifactRef:
     """Artifact of a registered model, of a run by its id, or by the beginning of its digest."""
+    from flows.cli.records import outcome_of
     from sentemb_core.store.objects import Store
+    from tasks.registry import find_version
 
     if model.startswith("models:/"):
-        from tasks.registry import find_version
-
         return find_version(model).artifact
     if any(character not in "0123456789abcdef" for character in model):
         return outcome_of(model)[1].encoder
     return Store.default().find(model)
 
 
-def report_command(run: str | None, as_json: bool) -> int:
-    prepare()
+def report(run: CompletedId = None, *, json: Json = False) -> int:
+    """Write the report of a completed run again, from the store, and print its path."""
+    from flows.cli.records import outcome_of
+    from flows.cli.settings import checked
+    from flows.environment import prepare
     from tasks.report import write_report_of
 
+    prepare()
     record, outcome = outcome_of(run)
     page = write_report_of(outcome, checked(record.config))
     value = {"run": record.id, "report": str(page)}
-    return print_result(value, f"Report: {page}", as_json=as_json)
+    return console.print_result(value, f"Report: {page}", as_json=json)
 
 
-def register_command(run: str | None, as_json: bool) -> int:
-    prepare()
+def register(run: CompletedId = None, *, json: Json = False) -> int:
+    """Register the best encoder of a run. A repeated call changes nothing."""
+    from flows.cli.records import outcome_of
+    from flows.cli.settings import checked
+    from flows.environment import prepare
     from tasks.gate import registered_version
 
+    prepare()
     record, outcome = outcome_of(run)
     config = checked(record.config)
     version = registered_version(config, outcome.training, outcome.encoder, outcome.run)
     value = {"uri": version.uri, "name": version.name, "version": version.version}
-    return print_result(value, f"Registered: {version.uri}", as_json=as_json)
+    return console.print_result(value, f"Registered: {version.uri}", as_json=json)
 
 
-def promote_command(run: str | None, as_json: bool) -> int:
-    prepare()
+def promote(run: CompletedId = None, *, json: Json = False) -> int:
+    """Promote a run's encoder to champion if it passes the gate; else challenger (exit 4)."""
+    from flows.cli.records import outcome_of
+    from flows.cli.settings import checked
+    from flows.environment import prepare
+    from sentemb_core.errors import GateRefusedError
     from sentemb_core.store.objects import Store
     from tasks.execution import without_prefect
     from tasks.gate import register_and_gate
 
+    prepare()
     record, outcome = outcome_of(run)
     config = checked(record.config)
     if run is None and not config.register_model:
-        remark(
+        console.remark(
             f"Registering the last completed run, {record.id}, although it has "
             "register_model=false. Use `promote ID` for another run."
         )
     with without_prefect(Store.default()):  # one stage is not worth a server
         gate = register_and_gate(config, outcome.training, outcome.encoder, outcome.run)
-    if as_json:
-        emit(gate.model_dump(mode="json"))
-    elif gate.alias == "champion":
-        show(gate.text)
-    if gate.alias != "champion":
+    champion = gate.alias == "champion"
+    if json or champion:
+        console.print_result(gate.model_dump(mode="json"), gate.text, as_json=json)
+    if not champion:
         raise GateRefusedError(gate.text)
     return 0
 
 
-def canary_command(index: Path, model: str, as_json: bool) -> int:
-    prepare()
-    from sentemb_core.cli import show_match
-    from tasks.registry import find_version
+def encode(
+    source: Source,
+    out: Out,
+    *,
+    model: Model,
+    by: By = "document",
+    overwrite: Overwrite = False,
+    corpus: CorpusOptions = DEFAULTS,
+    json: Json = False,
+) -> int:
+    """Encode a corpus with a registered model, or any other encoder, into a Parquet file."""
+    from sentemb_core import cli
+    from sentemb_core.cli_inputs import require_free
 
-    check_comparable(index)
-    version = find_version(model).uri  # an alias may move later
-    return show_match(compare_with(version, index), index, version, json=as_json)
+    require_free(source, out, overwrite=overwrite)
+    encoder = local_encoder(model)
+    return cli.encode(encoder, source, out, by=by, overwrite=overwrite, corpus=corpus, json=json)
 
 
-def verified_folder(model: str) -> Path:
-    """Verified folder of a registered model; of a folder, itself."""
-    prepare()
-    return find_encoder(model)
+def search(
+    query: Annotated[str, Parameter(help="Text to search for.")],
+    source: Searched,
+    *,
+    model: Model,
+    top: Top = 10,
+    corpus: CorpusOptions = DEFAULTS,
+    json: Json = False,
+) -> int:
+    """Find the documents nearest to a query, in a corpus or in an index that `encode` wrote."""
+    from sentemb_core import cli
+    from sentemb_core.cli_inputs import require_order
+
+    require_order("QUERY SOURCE", query, source)
+    return cli.search(local_encoder(model), query, source, top=top, corpus=corpus, json=json)
 
 
 def local_encoder(model: str) -> str:
     """The name under which `sentemb` finds an encoder: the folder of a registered one."""
+    from flows.environment import prepare
+    from tasks.registered_encoders import local_name
+
     prepare()
     return local_name(model)
 
 
-def serve_command(port: int, seconds: float | None, mlflow: bool) -> int:
-    """Replace this process by the deployments: flows must not import them."""
+def canary(
+    index: Annotated[
+        Path,
+        Parameter(help="A Parquet file of `encode --by sentence`, or a folder with an encoder."),
+    ],
+    *,
+    model: Annotated[str, Parameter(help="models:/NAME@ALIAS or models:/NAME/VERSION.")],
+    json: Json = False,
+) -> int:
+    """Check that an index or a folder belongs to a registered version (else exit 3).
+
+    It compares the vectors that were stored at registration. The encoder is loaded only if the
+    index has none of those sentences.
+    """
+    from flows.environment import prepare
+    from sentemb_core.cli import show_match
+    from tasks.registered_encoders import check_comparable, compare_with
+    from tasks.registry import find_version
+
+    prepare()
+    check_comparable(index)
+    version = find_version(model).uri  # an alias may move later
+    return show_match(compare_with(version, index), index, version, json=json)
+
+
+def where(
+    model: Annotated[str, Parameter(help="models:/NAME@ALIAS, models:/NAME/VERSION, or a folder.")],
+) -> int:
+    """Print the verified folder of a registered model (models:/NAME@champion)."""
+    from flows.environment import prepare
+    from tasks.registered_encoders import find_encoder
+
+    prepare()
+    console.write_line(str(find_encoder(model)))
+    return 0
+
+
+def serve(
+    *,
+    port: Annotated[
+        int,
+        Parameter(
+            validator=validators.Number(gte=0, lte=65_535),
+            help="Port of the Prefect UI; 0: any free port.",
+        ),
+    ] = 4200,
+    for_: Annotated[
+        float | None, Parameter(name="--for", help="Seconds to serve. Default: until Ctrl-C.")
+    ] = None,
+    mlflow: Annotated[bool, Parameter(negative="", help="Also serve the MLflow UI.")] = False,
+) -> int:
+    """Serve Prefect, a worker and the nightly schedule on loopback."""
+    from flows.environment import prepare
+
     prepare()
     pages = ", and MLflow's pages" if mlflow else ""
-    remark(f"Starting Prefect's server and worker{pages}. This takes up to a minute.")
+    console.remark(f"Starting Prefect's server and worker{pages}. This takes up to a minute.")
     command = [sys.executable, "-m", "deployments", "--port", str(port)]
-    command += ["--for", str(seconds)] if seconds is not None else []
-    flags = {"--mlflow": mlflow, "--debug": debugging()}
+    command += ["--for", str(for_)] if for_ is not None else []
+    flags = {"--mlflow": mlflow, "--debug": console.debugging()}
+    # a new process: flows must not import deployments
     os.execv(sys.executable, [*command, *(flag for flag, given in flags.items() if given)])
 
 
-def doctor_command(as_json: bool) -> int:
-    folder = prepare()
+def doctor(*, json: Json = False) -> int:
+    """Check what a run needs: versions, devices, disk, incompatible packages, server."""
+    from flows.environment import prepare
     from tasks.doctor import machine_checks
 
-    checks = machine_checks(folder)
+    checks = machine_checks(prepare())
     rows = [("ok" if check.ok else "BAD", check.what, check.found) for check in checks]
-    table = terminal_table(("", "what", "found"), rows)
-    print_result([check.__dict__ for check in checks], table, as_json=as_json)
+    table = console.terminal_table(("", "what", "found"), rows)
+    console.print_result([check.__dict__ for check in checks], table, as_json=json)
     return 0 if all(check.ok for check in checks) else 5
 
 
-def gc_command(keep_runs: int, dry_run: bool, as_json: bool) -> int:
-    prepare()
+def gc(
+    *,
+    keep_runs: Annotated[
+        int, Parameter(validator=NotNegative, help="Keep the artifacts of this many last runs.")
+    ] = 10,
+    dry_run: Annotated[bool, Parameter(negative="", help="Count, and remove nothing.")] = False,
+    json: Json = False,
+) -> int:
+    """Remove artifacts older than an hour that no registered model and no recent run needs."""
+    from flows.environment import prepare
     from sentemb_core.store.maintenance import collect
     from sentemb_core.store.objects import Store
     from tasks.registry import registered_artifacts
 
+    prepare()
     garbage = collect(Store.default(), registered_artifacts(), keep_runs, dry_run=dry_run)
     removed = [counted(n, GARBAGE[kind]) for kind, n in garbage.counts.items() if n]
     what = ", ".join(removed) or "nothing"
@@ -160,15 +279,17 @@ def gc_command(keep_runs: int, dry_run: bool, as_json: bool) -> int:
         f"{'Would remove' if dry_run else 'Removed'} {what}: {garbage.bytes / 1e6:,.1f} MB; "
         f"{kept} kept. Files younger than an hour are always kept."
     )
-    return print_result(garbage.model_dump(mode="json"), text, as_json=as_json)
+    return console.print_result(garbage.model_dump(mode="json"), text, as_json=json)
 
 
-def fsck_command(as_json: bool) -> int:
-    prepare()
-    from sentemb_core.store.maintenance import fsck
+def fsck(*, json: Json = False) -> int:
+    """Verify the digest of every artifact; move corrupt artifacts to quarantine."""
+    from flows.environment import prepare
+    from sentemb_core.store import maintenance
     from sentemb_core.store.objects import Store
 
-    result = fsck(Store.default())
+    prepare()
+    result = maintenance.fsck(Store.default())
     lines = [f"intact: {counted(result.ok, 'artifact')} ({result.bytes / 1e6:,.1f} MB)"]
     lines += [f"corrupt, moved to quarantine: {line}" for line in result.corrupt]
     lines += [f"missing: {ref}" for ref in result.missing]
@@ -178,5 +299,5 @@ def fsck_command(as_json: bool) -> int:
             "them."
         )
     lines += [f"stray: {path}" for path in result.stray]
-    print_result(result.model_dump(mode="json"), *lines, as_json=as_json)
+    console.print_result(result.model_dump(mode="json"), *lines, as_json=json)
     return 0 if result.healthy else 5

@@ -45,15 +45,13 @@ class SimCSE(MethodConfig):
 
     name: Literal["simcse"] = "simcse"
     summary: ClassVar[str] = "a sentence under two dropout masks"
-    temperature: Temperature = Field(
-        default=0.05, description="Divides the similarity; paper and code."
-    )
-    mlm: Weight = Field(
-        default=0.0,
-        description="Weight of a masked-language term. 0 in the paper's main tables, .1 in the "
-        "code; the ablation has .01, .1 and 1.",
-    )
-    mask_rate: Rate = Field(default=0.15, description="Share of masked tokens; BERT and code.")
+    temperature: Temperature = 0.05
+    """Divides the similarity; paper and code."""
+    mlm: Weight = 0.0
+    """Weight of a masked-language term. 0 in the paper's main tables, .1 in the code; the ablation
+    has .01, .1 and 1."""
+    mask_rate: Rate = 0.15
+    """Share of masked tokens; BERT and code."""
 
 
 class ConSERT(MethodConfig):
@@ -61,24 +59,20 @@ class ConSERT(MethodConfig):
 
     name: Literal["consert"] = "consert"
     summary: ClassVar[str] = "a sentence under two perturbations"
-    first: tuple[Augmentation, ...] = Field(
-        default=("feature_cutoff",), description="First view; unsup-consert-base.sh."
-    )
-    second: tuple[Augmentation, ...] = Field(
-        default=("shuffle",), description="Second view; unsup-consert-base.sh."
-    )
-    rate: Rate = Field(
-        default=0.2, description="Share that is cut off or dropped; unsup-consert-base.sh."
-    )
-    epsilon: float = Field(default=1.0, gt=0, description="Norm of an adversarial change. Ours.")
-    dropout: bool = Field(
-        default=False,
-        description="Dropout of the encoder; off in unsup-consert-base.sh, on in other scripts.",
-    )
-    temperature: Temperature = Field(
-        default=0.1, description="Divides the similarity; .1 in the scripts."
-    )
-    weight: Weight = Field(default=0.15, description="Weight of the loss; cl_rate in the code.")
+    first: tuple[Augmentation, ...] = ("feature_cutoff",)
+    """First view; unsup-consert-base.sh."""
+    second: tuple[Augmentation, ...] = ("shuffle",)
+    """Second view; unsup-consert-base.sh."""
+    rate: Rate = 0.2
+    """Share that is cut off or dropped; unsup-consert-base.sh."""
+    epsilon: float = Field(default=1.0, gt=0)
+    """Norm of an adversarial change. Ours."""
+    dropout: bool = False
+    """Dropout of the encoder; off in unsup-consert-base.sh, on in other scripts."""
+    temperature: Temperature = 0.1
+    """Divides the similarity; .1 in the scripts."""
+    weight: Weight = 0.15
+    """Weight of the loss; cl_rate in the code."""
 
 
 class MirrorBERT(MethodConfig):
@@ -86,22 +80,15 @@ class MirrorBERT(MethodConfig):
 
     name: Literal["mirror_bert"] = "mirror_bert"
     summary: ClassVar[str] = "a sentence and itself with a masked span"
-    span: int = Field(
-        default=5, ge=0, description="Masked characters; 5 in the paper, 0 masks none."
-    )
-    drophead: Rate = Field(
-        default=0.0,
-        description="Share of heads dropped in place of dropout; .2 in the paper.",
-    )
-    pooling: Literal["encoder", "mean_with_pads"] = Field(
-        default="encoder",
-        description="Pooling in training. mean_with_pads is the mean over all max_length positions "
-        "with padding, as in the BERT scripts of the code.",
-    )
-    temperature: Temperature = Field(
-        default=0.04,
-        description="Divides the similarity; .04 in the code for sentences, .2 for words.",
-    )
+    span: int = Field(default=5, ge=0)
+    """Masked characters; 5 in the paper, 0 masks none."""
+    drophead: Rate = 0.0
+    """Share of heads dropped in place of dropout; .2 in the paper."""
+    pooling: Literal["encoder", "mean_with_pads"] = "encoder"
+    """Pooling in training. mean_with_pads is the mean over all max_length positions with padding,
+    as in the BERT scripts of the code."""
+    temperature: Temperature = 0.04
+    """Divides the similarity; .04 in the code for sentences, .2 for words."""
 
 
 class ICT(MethodConfig):
@@ -112,31 +99,18 @@ class ICT(MethodConfig):
     summary: ClassVar[str] = "a sentence and the rest of its document"
     encoder: ClassVar[EncoderNeed] = "any"
     pairs_sentences: ClassVar[bool] = True
-    removal: float = Field(
-        default=0.9,
-        ge=0,
-        le=1,
-        description="Share of contexts without their sentence; .9 in ORQA.",
-    )
-    context_tokens: int = Field(
-        default=288,
-        ge=SHORTEST_CONTEXT,
-        description="Tokens of a context; the block of ORQA's code.",
-    )
-    context_as: Literal["text", "mean_of_sentences"] = Field(
-        default="text",
-        description="How a context becomes a vector: as one text (ORQA), or as the mean of its "
-        "sentence vectors, as in validation.",
-    )
-    projection: int | None = Field(
-        default=None,
-        ge=1,
-        description="Width of a training-only dense layer with layer norm on both sides; 128 in "
-        "ORQA. None: no projection, as in mutual.",
-    )
-    temperature: Temperature = Field(
-        default=0.05, description="Divides the similarity. Ours, as SimCSE; the paper has none (1)."
-    )
+    removal: float = Field(default=0.9, ge=0, le=1)
+    """Share of contexts without their sentence; .9 in ORQA."""
+    context_tokens: int = Field(default=288, ge=SHORTEST_CONTEXT)
+    """Tokens of a context; the block of ORQA's code."""
+    context_as: Literal["text", "mean_of_sentences"] = "text"
+    """How a context becomes a vector: as one text (ORQA), or as the mean of its sentence vectors,
+    as in validation."""
+    projection: int | None = Field(default=None, ge=1)
+    """Width of a training-only dense layer with layer norm on both sides; 128 in ORQA. None: no
+    projection, as in mutual."""
+    temperature: Temperature = 0.05
+    """Divides the similarity. Ours, as SimCSE; the paper has none (1)."""
 
 
 class CPC(MethodConfig):
@@ -147,17 +121,12 @@ class CPC(MethodConfig):
     summary: ClassVar[str] = "a sentence and what precedes it"
     encoder: ClassVar[EncoderNeed] = "any"
     pairs_sentences: ClassVar[bool] = True
-    context_tokens: int = Field(
-        default=288,
-        ge=SHORTEST_CONTEXT,
-        description="Tokens of a context. Ours, as for ict.",
-    )
-    bilinear: bool = Field(
-        default=False, description="Map anchors by W, as the paper; mutual has none."
-    )
-    temperature: Temperature = Field(
-        default=0.05, description="Divides the similarity. Ours, as SimCSE; the paper has none (1)."
-    )
+    context_tokens: int = Field(default=288, ge=SHORTEST_CONTEXT)
+    """Tokens of a context. Ours, as for ict."""
+    bilinear: bool = False
+    """Map anchors by W, as the paper; mutual has none."""
+    temperature: Temperature = 0.05
+    """Divides the similarity. Ours, as SimCSE; the paper has none (1)."""
 
 
 class CONPONO(MethodConfig):
@@ -168,16 +137,12 @@ class CONPONO(MethodConfig):
     summary: ClassVar[str] = "neighbouring sentences of a document"
     encoder: ClassVar[EncoderNeed] = "any"
     pairs_sentences: ClassVar[bool] = True
-    window: int = Field(
-        default=1, ge=1, description="Largest distance; 1 in mutual, 4 in the paper."
-    )
-    bilinear: bool = Field(
-        default=False,
-        description="Map anchors by one W; W_k in the code's isolated model, none in mutual.",
-    )
-    temperature: Temperature = Field(
-        default=0.05, description="Divides the similarity. Ours, as SimCSE; the paper has none (1)."
-    )
+    window: int = Field(default=1, ge=1)
+    """Largest distance; 1 in mutual, 4 in the paper."""
+    bilinear: bool = False
+    """Map anchors by one W; W_k in the code's isolated model, none in mutual."""
+    temperature: Temperature = 0.05
+    """Divides the similarity. Ours, as SimCSE; the paper has none (1)."""
 
 
 class DeCLUTR(MethodConfig):
@@ -186,31 +151,22 @@ class DeCLUTR(MethodConfig):
     name: Literal["declutr"] = "declutr"
     data: ClassVar[str] = "long documents"
     summary: ClassVar[str] = "spans of one document"
-    anchors: int = Field(
-        default=2,
-        ge=1,
-        description="A, anchor spans per document; 2 in declutr (Figure 2a: also 1).",
-    )
-    positives: int = Field(
-        default=2,
-        ge=1,
-        description="P, positive spans per anchor, averaged; 2 in declutr (Figure 2b: also 1, 4).",
-    )
-    shortest: int = Field(default=32, ge=1, description="l_min, tokens (declutr).")
-    longest: int = Field(default=512, ge=2, description="l_max, tokens (declutr).")
-    strategy: Literal["adjacent", "subsuming", "any"] = Field(
-        default="any",
-        description="Position of positives relative to their anchor; any is best (Figure 2c).",
-    )
-    temperature: Temperature = Field(
-        default=0.05,
-        description="Divides the similarity; one of two values in declutr's grid (erratum E33).",
-    )
-    mlm: Weight = Field(
-        default=1.0,
-        description="Weight of masked language on the anchors (erratum E32); code.",
-    )
-    mask_rate: Rate = Field(default=0.15, description="Share of masked tokens; BERT and declutr.")
+    anchors: int = Field(default=2, ge=1)
+    """A, anchor spans per document; 2 in declutr (Figure 2a: also 1)."""
+    positives: int = Field(default=2, ge=1)
+    """P, positive spans per anchor, averaged; 2 in declutr (Figure 2b: also 1, 4)."""
+    shortest: int = Field(default=32, ge=1)
+    """l_min, tokens (declutr)."""
+    longest: int = Field(default=512, ge=2)
+    """l_max, tokens (declutr)."""
+    strategy: Literal["adjacent", "subsuming", "any"] = "any"
+    """Position of positives relative to their anchor; any is best (Figure 2c)."""
+    temperature: Temperature = 0.05
+    """Divides the similarity; one of two values in declutr's grid (erratum E33)."""
+    mlm: Weight = 1.0
+    """Weight of masked language on the anchors (erratum E32); code."""
+    mask_rate: Rate = 0.15
+    """Share of masked tokens; BERT and declutr."""
 
 
 class InfoCSEIDCPairs(MethodConfig):
@@ -221,20 +177,13 @@ class InfoCSEIDCPairs(MethodConfig):
     summary: ClassVar[str] = "sentences of one document in one cluster"
     encoder: ClassVar[EncoderNeed] = "any"
     pairs_sentences: ClassVar[bool] = True
-    batches: Literal["pair", "cluster"] = Field(
-        default="pair",
-        description="pair: mutual, Eq. 4. cluster (ours): whole documents, each sentence encoded "
-        "once, all pairs of a cluster are positives.",
-    )
-    max_per_cluster: int = Field(
-        default=6,
-        ge=2,
-        description="Sentences of a cluster in one step of cluster batches. Ours.",
-    )
-    temperature: Temperature = Field(
-        default=0.05,
-        description="Divides the similarity. Ours, as in SimCSE; 1 is the literal Eq. 1 of mutual.",
-    )
+    batches: Literal["pair", "cluster"] = "pair"
+    """pair: mutual, Eq. 4. cluster (ours): whole documents, each sentence encoded once, all pairs
+    of a cluster are positives."""
+    max_per_cluster: int = Field(default=6, ge=2)
+    """Sentences of a cluster in one step of cluster batches. Ours."""
+    temperature: Temperature = 0.05
+    """Divides the similarity. Ours, as in SimCSE; 1 is the literal Eq. 1 of mutual."""
 
 
 class FineTune(MethodConfig):
@@ -244,16 +193,11 @@ class FineTune(MethodConfig):
     data: ClassVar[str] = "documents and labelled pairs"
     summary: ClassVar[str] = "a document and what people matched with it"
     encoder: ClassVar[EncoderNeed] = "any"
-    sentences: int = Field(
-        default=8,
-        ge=1,
-        description="Random sentences of a document in a step; their mean is its vector. Whole "
-        "documents cost several times as much. Ours; mutual states none.",
-    )
-    temperature: Temperature = Field(
-        default=0.05,
-        description="Divides the similarity. Ours, as in self-training (mutual, section 3.3).",
-    )
+    sentences: int = Field(default=8, ge=1)
+    """Random sentences of a document in a step; their mean is its vector. Whole documents cost
+    several times as much. Ours; mutual states none."""
+    temperature: Temperature = 0.05
+    """Divides the similarity. Ours, as in self-training (mutual, section 3.3)."""
 
 
 class Condenser(MethodConfig):
@@ -261,29 +205,21 @@ class Condenser(MethodConfig):
 
     name: Literal["condenser"] = "condenser"
     summary: ClassVar[str] = "none: pre-training that fills masks"
-    mask_rate: float = Field(
-        default=0.15,
-        gt=0,
-        lt=1,
-        description="Share of masked tokens; BERT, and infocse, section 4.2.",
-    )
-    skip_from: int | None = Field(
-        default=None,
-        ge=1,
-        description="Layer whose tokens the head takes. None: the middle, 6 of 12 in infocse.",
-    )
-    head_layers: int = Field(
-        default=2, ge=1, description="Layers of the head; infocse and its code."
-    )
+    mask_rate: float = Field(default=0.15, gt=0, lt=1)
+    """Share of masked tokens; BERT, and infocse, section 4.2."""
+    skip_from: int | None = Field(default=None, ge=1)
+    """Layer whose tokens the head takes. None: the middle, 6 of 12 in infocse."""
+    head_layers: int = Field(default=2, ge=1)
+    """Layers of the head; infocse and its code."""
 
 
 class CondenserHead(MethodConfig):
     """The shape of the Condenser head that a method continues."""
 
-    skip_from: int | None = Field(
-        default=None, ge=1, description="As in the Condenser stage (infocse)."
-    )
-    head_layers: int = Field(default=2, ge=1, description="As in the Condenser stage (infocse).")
+    skip_from: int | None = Field(default=None, ge=1)
+    """As in the Condenser stage (infocse)."""
+    head_layers: int = Field(default=2, ge=1)
+    """As in the Condenser stage (infocse)."""
 
 
 class InfoCSEAux(CondenserHead):
@@ -292,23 +228,18 @@ class InfoCSEAux(CondenserHead):
     name: Literal["infocse_aux"] = "infocse_aux"
     summary: ClassVar[str] = "SimCSE's, and masks to fill"
     encoder: ClassVar[EncoderNeed] = "condensed"
-    temperature: Temperature = Field(
-        default=0.05, description="Divides the similarity; infocse, as SimCSE."
-    )
-    weight: Weight = Field(
-        default=1e-5, description="lambda; infocse, Table 8, and code (erratum E16)."
-    )
-    mask_rate: float = Field(
-        default=0.4, gt=0, lt=1, description="Share of masked tokens; infocse, Table 7."
-    )
-    detach: bool = Field(default=True, description="Freeze the lower layers (infocse, Table 6).")
-    head: Literal["batch_norm", "tanh"] = Field(
-        default="batch_norm",
-        description="Head of the contrastive loss: batch_norm (code), tanh (text).",
-    )
-    random_head: bool = Field(
-        default=False, description="Start without a pre-trained head (infocse, Table 4)."
-    )
+    temperature: Temperature = 0.05
+    """Divides the similarity; infocse, as SimCSE."""
+    weight: Weight = 1e-5
+    """lambda; infocse, Table 8, and code (erratum E16)."""
+    mask_rate: float = Field(default=0.4, gt=0, lt=1)
+    """Share of masked tokens; infocse, Table 7."""
+    detach: bool = True
+    """Freeze the lower layers (infocse, Table 6)."""
+    head: Literal["batch_norm", "tanh"] = "batch_norm"
+    """Head of the contrastive loss: batch_norm (code), tanh (text)."""
+    random_head: bool = False
+    """Start without a pre-trained head (infocse, Table 4)."""
 
 
 class DiffCSE(MethodConfig):
@@ -317,20 +248,16 @@ class DiffCSE(MethodConfig):
     name: Literal["diffcse"] = "diffcse"
     summary: ClassVar[str] = "SimCSE's, and edits to detect"
     encoder: ClassVar[EncoderNeed] = "condensed"
-    temperature: Temperature = Field(
-        default=0.05, description="Divides the similarity; code, as SimCSE."
-    )
-    weight: Weight = Field(default=0.005, description="lambda, weight of the discriminator; code.")
-    mask_rate: float = Field(
-        default=0.3, gt=0, lt=1, description="Share of masked tokens; paper and code."
-    )
-    sample: Literal["argmax", "multinomial"] = Field(
-        default="argmax", description="How the generator fills masks; code. The paper draws."
-    )
-    random_head: bool = Field(
-        default=False,
-        description="Start with an untrained generator. Ours; the code downloads a trained one.",
-    )
+    temperature: Temperature = 0.05
+    """Divides the similarity; code, as SimCSE."""
+    weight: Weight = 0.005
+    """lambda, weight of the discriminator; code."""
+    mask_rate: float = Field(default=0.3, gt=0, lt=1)
+    """Share of masked tokens; paper and code."""
+    sample: Literal["argmax", "multinomial"] = "argmax"
+    """How the generator fills masks; code. The paper draws."""
+    random_head: bool = False
+    """Start with an untrained generator. Ours; the code downloads a trained one."""
 
 
 class RTDMLM(CondenserHead):
@@ -339,27 +266,20 @@ class RTDMLM(CondenserHead):
     name: Literal["rtd_mlm"] = "rtd_mlm"
     summary: ClassVar[str] = "SimCSE's, masks to fill, and edits to detect"
     encoder: ClassVar[EncoderNeed] = "condensed"
-    temperature: Temperature = Field(
-        default=0.05,
-        description="Divides the similarity; as in both papers, Table 12 states none.",
-    )
-    rtd: Weight = Field(
-        default=0.005, description="lambda_r; DiffCSE's code, Table 12 states none."
-    )
-    mlm: Weight = Field(
-        default=1e-5, description="lambda_m; InfoCSE-aux's code, Table 12 states none."
-    )
-    mask_rate: float = Field(
-        default=0.4,
-        gt=0,
-        lt=1,
-        description="Share of masked tokens; InfoCSE-aux's code. Both losses share masks (ours).",
-    )
-    sample: Literal["argmax", "multinomial"] = Field(
-        default="argmax", description="As for DiffCSE; its code."
-    )
-    detach: bool = Field(default=True, description="As for InfoCSE-aux (infocse, Table 6).")
-    random_head: bool = Field(default=False, description="As for both (infocse, Table 4).")
+    temperature: Temperature = 0.05
+    """Divides the similarity; as in both papers, Table 12 states none."""
+    rtd: Weight = 0.005
+    """lambda_r; DiffCSE's code, Table 12 states none."""
+    mlm: Weight = 1e-5
+    """lambda_m; InfoCSE-aux's code, Table 12 states none."""
+    mask_rate: float = Field(default=0.4, gt=0, lt=1)
+    """Share of masked tokens; InfoCSE-aux's code. Both losses share masks (ours)."""
+    sample: Literal["argmax", "multinomial"] = "argmax"
+    """As for DiffCSE; its code."""
+    detach: bool = True
+    """As for InfoCSE-aux (infocse, Table 6)."""
+    random_head: bool = False
+    """As for both (infocse, Table 4)."""
 
 
 class ESimCSE(MethodConfig):
@@ -367,30 +287,19 @@ class ESimCSE(MethodConfig):
 
     name: Literal["esimcse"] = "esimcse"
     summary: ClassVar[str] = "repeated sub-words; a queue of negatives"
-    temperature: Temperature = Field(
-        default=0.05, description="Divides the similarity; code, as SimCSE."
-    )
-    repetition: float = Field(
-        default=0.32,
-        ge=0,
-        lt=1,
-        description="rho, share of repeated tokens; code for BERT-base.",
-    )
-    rule: Literal["code", "paper"] = Field(
-        default="code",
-        description="Maximum repetitions: code min(10, int(rho L)) - 1 for L tokens, paper "
-        "max(2, int(rho N)) for N content tokens.",
-    )
-    queue: int = Field(
-        default=160,
-        ge=0,
-        description="Momentum vectors of past steps; 2.5 batches of 64 (paper, code).",
-    )
-    momentum: float = Field(default=0.995, ge=0, lt=1, description="gamma; paper and code.")
-    momentum_init: Literal["copy", "random"] = Field(
-        default="copy",
-        description="Start of the momentum encoder. Ours; the code's log has random, a bug.",
-    )
+    temperature: Temperature = 0.05
+    """Divides the similarity; code, as SimCSE."""
+    repetition: float = Field(default=0.32, ge=0, lt=1)
+    """rho, share of repeated tokens; code for BERT-base."""
+    rule: Literal["code", "paper"] = "code"
+    """Maximum repetitions: code min(10, int(rho L)) - 1 for L tokens, paper max(2, int(rho N)) for
+    N content tokens."""
+    queue: int = Field(default=160, ge=0)
+    """Momentum vectors of past steps; 2.5 batches of 64 (paper, code)."""
+    momentum: float = Field(default=0.995, ge=0, lt=1)
+    """gamma; paper and code."""
+    momentum_init: Literal["copy", "random"] = "copy"
+    """Start of the momentum encoder. Ours; the code's log has random, a bug."""
 
 
 class SNCSE(MethodConfig):
@@ -398,18 +307,22 @@ class SNCSE(MethodConfig):
 
     name: Literal["sncse"] = "sncse"
     summary: ClassVar[str] = "a prompted sentence; its negation is a soft negative"
-    temperature: Temperature = Field(default=0.05, description="Divides the similarity; code.")
-    weight: Weight = Field(
-        default=1e-3, description="lambda, weight of the margin loss; code for BERT."
-    )
-    alpha: float = Field(default=0.1, ge=0, description="Smallest margin to the negation; code.")
-    beta: float = Field(default=0.3, ge=0, description="Largest margin to the negation; code.")
-    before: str = Field(default='This sentence : "', description="Prompt before the anchor; code.")
-    before_positive: str = Field(
-        default='This sentence of "', description="Prompt before positive and negation; code."
-    )
-    behind: str = Field(default='" means', description="Prompt between text and mask; code.")
-    end: str = Field(default=".", description="Prompt after the mask; code.")
+    temperature: Temperature = 0.05
+    """Divides the similarity; code."""
+    weight: Weight = 1e-3
+    """lambda, weight of the margin loss; code for BERT."""
+    alpha: float = Field(default=0.1, ge=0)
+    """Smallest margin to the negation; code."""
+    beta: float = Field(default=0.3, ge=0)
+    """Largest margin to the negation; code."""
+    before: str = 'This sentence : "'
+    """Prompt before the anchor; code."""
+    before_positive: str = 'This sentence of "'
+    """Prompt before positive and negation; code."""
+    behind: str = '" means'
+    """Prompt between text and mask; code."""
+    end: str = "."
+    """Prompt after the mask; code."""
 
     @model_validator(mode="after")
     def _margins_in_order(self) -> "SNCSE":
@@ -427,45 +340,28 @@ class HiCL(MethodConfig):
     name: Literal["hicl"] = "hicl"
     data: ClassVar[str] = "documents"
     summary: ClassVar[str] = "whole texts, and their segments"
-    base: Annotated[
-        SimCSE | ESimCSE | SNCSE,
-        Field(discriminator="name", description="Method on whole texts (hicl)."),
-    ] = SimCSE()
-    segment: int = Field(
-        default=32,
-        ge=4,
-        description="L, tokens of a segment (hicl), special tokens included (open in hicl).",
-    )
-    longest: int = Field(default=512, ge=8, description="Tokens of a text; hicl.")
-    alpha: Weight = Field(
-        default=0.05, description="Weight of the segments' loss; one of three values in hicl."
-    )
-    beta: Weight = Field(
-        default=0.0,
-        description="Weight of segments against texts (HiCLv2); 1e-5 to 3e-4 in hicl.",
-    )
-    siblings: Literal["ignored", "negative", "positive"] = Field(
-        default="ignored",
-        description="Role of other segments of the same text; ignored in hicl.",
-    )
-    negatives: Literal["second", "first"] = Field(
-        default="second",
-        description="View of the negative segments. Ours; open in hicl (erratum E34).",
-    )
-    pooling: Literal["weighted", "weighted_with_frame", "plain"] = Field(
-        default="weighted",
-        description="How segments are summed: weighted by length as in hicl, of content (ours) or "
-        "with special tokens and prompt (weighted_with_frame, erratum E34).",
-    )
-    head: Literal["after", "before"] = Field(
-        default="after",
-        description="Whether the head follows the sum of segments (ours) or precedes it; open in "
-        "hicl (erratum E34).",
-    )
-    denominator: Literal["sum", "average"] = Field(
-        default="sum",
-        description="sum: each segment of another text is a negative (hicl); average: their mean.",
-    )
+    base: Annotated[SimCSE | ESimCSE | SNCSE, Field(discriminator="name")] = SimCSE()
+    """Method on whole texts (hicl)."""
+    segment: int = Field(default=32, ge=4)
+    """L, tokens of a segment (hicl), special tokens included (open in hicl)."""
+    longest: int = Field(default=512, ge=8)
+    """Tokens of a text; hicl."""
+    alpha: Weight = 0.05
+    """Weight of the segments' loss; one of three values in hicl."""
+    beta: Weight = 0.0
+    """Weight of segments against texts (HiCLv2); 1e-5 to 3e-4 in hicl."""
+    siblings: Literal["ignored", "negative", "positive"] = "ignored"
+    """Role of other segments of the same text; ignored in hicl."""
+    negatives: Literal["second", "first"] = "second"
+    """View of the negative segments. Ours; open in hicl (erratum E34)."""
+    pooling: Literal["weighted", "weighted_with_frame", "plain"] = "weighted"
+    """How segments are summed: weighted by length as in hicl, of content (ours) or with special
+    tokens and prompt (weighted_with_frame, erratum E34)."""
+    head: Literal["after", "before"] = "after"
+    """Whether the head follows the sum of segments (ours) or precedes it; open in hicl (erratum
+    E34)."""
+    denominator: Literal["sum", "average"] = "sum"
+    """sum: each segment of another text is a negative (hicl); average: their mean."""
 
     @model_validator(mode="after")
     def _shares_of_one(self) -> "HiCL":
@@ -479,16 +375,12 @@ class HiCL(MethodConfig):
 class Autoencoder(MethodConfig):
     """What both autoencoders share: a decoder, alone or beside SimCSE (product_thesis)."""
 
-    simcse: Weight = Field(
-        default=0.0, description="Weight of SimCSE; 1 in product_thesis's multi-task form."
-    )
-    weight: Weight = Field(
-        default=1.0, description="Weight of the decoder; .1 to .0001 in the multi-task form."
-    )
-    temperature: Temperature = Field(
-        default=0.05,
-        description="Divides the similarity of SimCSE; product_thesis (erratum E23).",
-    )
+    simcse: Weight = 0.0
+    """Weight of SimCSE; 1 in product_thesis's multi-task form."""
+    weight: Weight = 1.0
+    """Weight of the decoder; .1 to .0001 in the multi-task form."""
+    temperature: Temperature = 0.05
+    """Divides the similarity of SimCSE; product_thesis (erratum E23)."""
 
 
 class CLMAutoencoder(Autoencoder):
@@ -496,20 +388,14 @@ class CLMAutoencoder(Autoencoder):
 
     name: Literal["clm_autoencoder"] = "clm_autoencoder"
     summary: ClassVar[str] = "none: a decoder restores the sentence"
-    noise: Rate = Field(
-        default=0.0,
-        description="Share of deleted words; none in product_thesis, .6 in TSDAE (erratum E38).",
-    )
-    layers: int = Field(
-        default=2, ge=1, description="Layers of the decoder (product_thesis); a tied one has none."
-    )
-    tied: bool = Field(
-        default=False,
-        description="Use the encoder's layers, as in TSDAE's code; product_thesis has its own.",
-    )
-    per: Literal["row", "target"] = Field(
-        default="row", description="Mean over sentences of token sums (product_thesis), or tokens."
-    )
+    noise: Rate = 0.0
+    """Share of deleted words; none in product_thesis, .6 in TSDAE (erratum E38)."""
+    layers: int = Field(default=2, ge=1)
+    """Layers of the decoder (product_thesis); a tied one has none."""
+    tied: bool = False
+    """Use the encoder's layers, as in TSDAE's code; product_thesis has its own."""
+    per: Literal["row", "target"] = "row"
+    """Mean over sentences of token sums (product_thesis), or tokens."""
 
 
 class MLMAutoencoder(Autoencoder):
@@ -517,10 +403,10 @@ class MLMAutoencoder(Autoencoder):
 
     name: Literal["mlm_autoencoder"] = "mlm_autoencoder"
     summary: ClassVar[str] = "none: a decoder fills masks"
-    mask_rate: float = Field(
-        default=0.15, gt=0, lt=1, description="Share of masked tokens. Ours, as BERT."
-    )
-    layers: int = Field(default=2, ge=1, description="Layers of the decoder (product_thesis).")
+    mask_rate: float = Field(default=0.15, gt=0, lt=1)
+    """Share of masked tokens. Ours, as BERT."""
+    layers: int = Field(default=2, ge=1)
+    """Layers of the decoder (product_thesis)."""
 
 
 class BCE(MethodConfig):
@@ -528,11 +414,8 @@ class BCE(MethodConfig):
 
     name: Literal["bce"] = "bce"
     summary: ClassVar[str] = "SimCSE's pairs with a binary loss"
-    temperature: Temperature = Field(
-        default=0.05,
-        description="Divides the similarity; product_thesis (erratum E23), in place of its power "
-        "(erratum E24).",
-    )
+    temperature: Temperature = 0.05
+    """Divides the similarity; product_thesis (erratum E23), in place of its power (erratum E24)."""
 
 
 class CT(MethodConfig):
@@ -540,7 +423,8 @@ class CT(MethodConfig):
 
     name: Literal["ct"] = "ct"
     summary: ClassVar[str] = "a sentence in two encoders"
-    negatives: int = Field(default=7, ge=1, description="Negatives per anchor; paper.")
+    negatives: int = Field(default=7, ge=1)
+    """Negatives per anchor; paper."""
 
 
 class ISBERT(MethodConfig):
@@ -555,14 +439,12 @@ class SGOPT(MethodConfig):
 
     name: Literal["sg_opt"] = "sg_opt"
     summary: ClassVar[str] = "a sentence and the layers of a frozen copy"
-    temperature: Temperature = Field(
-        default=0.01, description="Divides the cosine; paper and code."
-    )
-    l2: Weight = Field(
-        default=0.1,
-        description="lambda, weight of the distance to the initial weights; paper and code.",
-    )
-    width: int = Field(default=4096, ge=8, description="Width of the projection; paper and code.")
+    temperature: Temperature = 0.01
+    """Divides the cosine; paper and code."""
+    l2: Weight = 0.1
+    """lambda, weight of the distance to the initial weights; paper and code."""
+    width: int = Field(default=4096, ge=8)
+    """Width of the projection; paper and code."""
 
 
 AnyMethod = (

@@ -24,44 +24,34 @@ from sentemb_core.types import (
 class CorpusConfig(Config):
     """Where the documents are, and how they become sentences."""
 
-    source: str = Field(
-        description="File (JSONL, JSON, CSV, TSV, Parquet), folder of .txt/.md files, saved "
-        "`datasets` folder, or `datasets` name."
-    )
-    text_column: str | None = Field(default=None, description="Column of text to be split.")
-    sentences_column: str | None = Field(default=None, description="Column of lists of sentences.")
-    id_column: str | None = Field(
-        default=None, description="Column of document ids. null: row numbers."
-    )
-    counterpart_column: str | None = Field(
-        default=None,
-        description="Column with the title, headline, query or clicked item of a document; only "
-        "for validation.",
-    )
-    split: str | None = Field(default=None, description="Split of a `datasets` data set.")
-    encoding: str = Field(default="utf-8", description="Encoding of text files; never guessed.")
-    splitter: Splitter = Field(
-        default="syntok",
-        description="Sentence splitter. regex: 30 times faster, less accurate. none: every text is "
-        "one sentence, for methods that need no documents.",
-    )
-    on_duplicate: OnDuplicate = Field(
-        default="keep-first", description="What to do with a repeated document id."
-    )
-    max_characters: int = Field(
-        default=1_000_000, ge=1, description="Longer documents are quarantined."
-    )
-    min_sentences: int = Field(
-        default=1, ge=1, description="Documents with fewer sentences are left out."
-    )
-    max_sentences: int | None = Field(
-        default=None, ge=1, description="Sentences used per document; null: all."
-    )
-    max_documents: int | None = Field(
-        default=None,
-        ge=2,
-        description="Size of a sample, drawn by a hash of the document id; null: all documents.",
-    )
+    source: str
+    """File (JSONL, JSON, CSV, TSV, Parquet), folder of .txt/.md files, saved `datasets` folder, or
+    `datasets` name."""
+    text_column: str | None = None
+    """Column of text to be split."""
+    sentences_column: str | None = None
+    """Column of lists of sentences."""
+    id_column: str | None = None
+    """Column of document ids. null: row numbers."""
+    counterpart_column: str | None = None
+    """Column with the title, headline, query or clicked item of a document; only for validation."""
+    split: str | None = None
+    """Split of a `datasets` data set."""
+    encoding: str = "utf-8"
+    """Encoding of text files; never guessed."""
+    splitter: Splitter = "syntok"
+    """Sentence splitter. regex: 30 times faster, less accurate. none: every text is one sentence,
+    for methods that need no documents."""
+    on_duplicate: OnDuplicate = "keep-first"
+    """What to do with a repeated document id."""
+    max_characters: int = Field(default=1_000_000, ge=1)
+    """Longer documents are quarantined."""
+    min_sentences: int = Field(default=1, ge=1)
+    """Documents with fewer sentences are left out."""
+    max_sentences: int | None = Field(default=None, ge=1)
+    """Sentences used per document; null: all."""
+    max_documents: int | None = Field(default=None, ge=2)
+    """Size of a sample, drawn by a hash of the document id; null: all documents."""
 
 
 RANDOM_ENCODERS = ("static", "transformer")
@@ -74,110 +64,67 @@ BUILT_IN_ENCODERS = (*RANDOM_ENCODERS, "minilm")
 class EncoderConfig(Config):
     """The start encoder of a run."""
 
-    name: str = Field(
-        default="static",
-        description="`static` or `transformer` (random weights, vocabulary of the corpus), "
-        "`minilm` (the packaged all-MiniLM-L6-v2), a folder, a file of word vectors (GloVe, "
-        "word2vec, fastText), a Hugging Face name, or `models:/NAME@ALIAS`.",
-    )
-    pooling: Pooling | None = Field(
-        default=None,
-        description="How token states become a vector. null: as a given folder states, else mean "
-        "(mutual does not state it, erratum E3).",
-    )
-    max_length: int | None = Field(
-        default=None,
-        ge=3,
-        description="Maximum tokens per sentence. null: as a folder of sentemb states, else 32 "
-        "(mutual, appendix C).",
-    )
-    similarity: Similarity | None = Field(
-        default=None,
-        description="cosine: vectors are normalised. dot: inner product, the literal Eq. 2 of "
-        "mutual. null: as a given folder states, else cosine.",
-    )
-    dim: int = Field(default=256, ge=8, description="Dimensions of an encoder with random weights.")
-    layers: int = Field(default=2, ge=1, description="Layers of a transformer with random weights.")
-    positions: int | None = Field(
-        default=None,
-        ge=3,
-        description="Positions of a transformer with random weights. null: max_length + 10, since "
-        "repeated words may lengthen a text. Set it for methods that read longer texts.",
-    )
-    vocabulary: int = Field(
-        default=16_000,
-        ge=64,
-        description="Word pieces learnt from the corpus, for random weights.",
-    )
-    seed: int = Field(
-        default=42, ge=0, description="Seed of random weights (mutual, appendix C: 42)."
-    )
+    name: str = "static"
+    """`static` or `transformer` (random weights, vocabulary of the corpus), `minilm` (the packaged
+    all-MiniLM-L6-v2), a folder, a file of word vectors (GloVe, word2vec, fastText), a Hugging Face
+    name, or `models:/NAME@ALIAS`."""
+    pooling: Pooling | None = None
+    """How token states become a vector. null: as a given folder states, else mean (mutual does not
+    state it, erratum E3)."""
+    max_length: int | None = Field(default=None, ge=3)
+    """Maximum tokens per sentence. null: as a folder of sentemb states, else 32 (mutual, appendix
+    C)."""
+    similarity: Similarity | None = None
+    """cosine: vectors are normalised. dot: inner product, the literal Eq. 2 of mutual. null: as a
+    given folder states, else cosine."""
+    dim: int = Field(default=256, ge=8)
+    """Dimensions of an encoder with random weights."""
+    layers: int = Field(default=2, ge=1)
+    """Layers of a transformer with random weights."""
+    positions: int | None = Field(default=None, ge=3)
+    """Positions of a transformer with random weights. null: max_length + 10, since repeated words
+    may lengthen a text. Set it for methods that read longer texts."""
+    vocabulary: int = Field(default=16_000, ge=64)
+    """Word pieces learnt from the corpus, for random weights."""
+    seed: int = Field(default=42, ge=0)
+    """Seed of random weights (mutual, appendix C: 42)."""
 
 
 class AnnotationConfig(Config):
     """How the current encoder finds positive pairs inside documents (mutual, section 3.2)."""
 
-    clustering: Literal["partition", "kmeans"] = Field(
-        default="partition",
-        description="partition: components of the pruned graph. kmeans: k-means. R@5 of mutual, "
-        "Table 3: .6345 and .5343.",
-    )
-    top_k: int = Field(
-        default=1,
-        ge=1,
-        description="Neighbours per sentence in the pruned graph. 1 as in mutual; from 2 on, "
-        "components grow to whole documents.",
-    )
-    mutual: bool = Field(
-        default=False,
-        description="Keep an edge only if each end is a nearest neighbour of the other.",
-    )
-    min_distance: int = Field(
-        default=1,
-        ge=1,
-        description="Minimum distance of two paired sentences in their document (mutual: 1). 2 "
-        "excludes neighbours: an encoder trained on neighbours finds them similar even if they are "
-        "unrelated (docs/results).",
-    )
-    positives: Positives = Field(
-        default="cluster",
-        description="cluster: all pairs of a cluster (mutual, Eq. 4). edge: only the edges of the "
-        "pruned graph, because a chain of edges also joins dissimilar sentences. related: the "
-        "edges, and as many random pairs of a document with an estimated probability of at least "
-        ".8 to be related (docs/results).",
-    )
-    graph_degree: int = Field(
-        default=8,
-        ge=1,
-        description="Neighbours stored per sentence: any top_k up to it reuses the graph.",
-    )
-    n_clusters: int = Field(
-        default=10, ge=2, description="Only k-means: number of clusters (mutual, section 4.4)."
-    )
-    max_partners: int | None = Field(
-        default=None,
-        ge=1,
-        description="Maximum partners of a sentence; null: no limit, the literal Eq. 4.",
-    )
-    dtype: Precision = Field(
-        default="float32",
-        description="bfloat16 encodes 1.4 to 1.9 times as fast on processors with support (Intel "
-        "AMX, AMD AVX-512), is emulated on others, and changes 2 % of the pairs.",
-    )
-    storage: Storage = Field(
-        default="float16",
-        description="Precision of stored vectors. float16 changed no pair of MiniLM on 300 news "
-        "documents.",
-    )
-    keep_embeddings: bool = Field(
-        default=True,
-        description="false stores only the graph: tens of bytes per sentence, not a kilobyte.",
-    )
-    seed: int = Field(
-        default=42,
-        ge=0,
-        description="Seed of k-means, of max_partners and of the random pairs of `related`.",
-    )
+    clustering: Literal["partition", "kmeans"] = "partition"
+    """partition: components of the pruned graph. kmeans: k-means. R@5 of mutual, Table 3: .6345 and
+    .5343."""
+    top_k: int = Field(default=1, ge=1)
+    """Neighbours per sentence in the pruned graph. 1 as in mutual; from 2 on, components grow to
+    whole documents."""
+    mutual: bool = False
+    """Keep an edge only if each end is a nearest neighbour of the other."""
+    min_distance: int = Field(default=1, ge=1)
+    """Minimum distance of two paired sentences in their document (mutual: 1). 2 excludes
+    neighbours: an encoder trained on neighbours finds them similar even if they are unrelated
+    (docs/results)."""
+    positives: Positives = "cluster"
+    """cluster: all pairs of a cluster (mutual, Eq. 4). edge: only the edges of the pruned graph,
+    because a chain of edges also joins dissimilar sentences. related: the edges, and as many random
+    pairs of a document with an estimated probability of at least .8 to be related
+    (docs/results)."""
+    graph_degree: int = Field(default=8, ge=1)
+    """Neighbours stored per sentence: any top_k up to it reuses the graph."""
+    n_clusters: int = Field(default=10, ge=2)
+    """Only k-means: number of clusters (mutual, section 4.4)."""
+    max_partners: int | None = Field(default=None, ge=1)
+    """Maximum partners of a sentence; null: no limit, the literal Eq. 4."""
+    dtype: Precision = "float32"
+    """bfloat16 encodes 1.4 to 1.9 times as fast on processors with support (Intel AMX, AMD
+    AVX-512), is emulated on others, and changes 2 % of the pairs."""
+    storage: Storage = "float16"
+    """Precision of stored vectors. float16 changed no pair of MiniLM on 300 news documents."""
+    keep_embeddings: bool = True
+    """false stores only the graph: tens of bytes per sentence, not a kilobyte."""
+    seed: int = Field(default=42, ge=0)
+    """Seed of k-means, of max_partners and of the random pairs of `related`."""
 
     @model_validator(mode="after")
     def _kmeans_has_vectors_and_no_graph(self) -> "AnnotationConfig":
@@ -222,70 +169,41 @@ class AnnotationConfig(Config):
 class TrainingConfig(Config):
     """One training of one encoder by one method."""
 
-    method: MethodSettings = Field(
-        default=InfoCSEIDCPairs(),
-        description="Training method: positive pairs and loss. A name, or a table of the name and "
-        "its settings. Default: infocse_idc (of an initialiser: conpono).",
-    )
-    steps: int = Field(
-        default=400, ge=1, description="Maximum optimiser steps. Ours, for two CPU cores."
-    )
-    batch_size: int = Field(
-        default=128,
-        ge=2,
-        description="Pairs per step (mutual: 3,200); sentences per step in cluster batches.",
-    )
-    chunk: int | None = Field(
-        default=None,
-        ge=1,
-        description="Sentences encoded at once; a gradient cache allows any batch size. null: the "
-        "whole batch, halved if memory runs out. Ours.",
-    )
-    learning_rate: float = Field(
-        default=2e-5, gt=0, description="Rate after the warm-up (mutual, appendix C: 2e-5)."
-    )
-    optimizer: Literal["adam", "adamw"] = Field(default="adamw", description="mutual: Adam.")
-    weight_decay: float = Field(
-        default=0.01,
-        ge=0,
-        description="Only AdamW. PyTorch's default, as in the code of ConSERT, Mirror-BERT and "
-        "Condenser.",
-    )
-    schedule: Literal["constant", "linear", "slanted"] = Field(
-        default="linear", description="After the warm-up. mutual states none (constant)."
-    )
-    warmup: float = Field(
-        default=0.05, ge=0, lt=1, description="Share of the steps with a growing rate. Ours."
-    )
-    clip: float | None = Field(
-        default=1.0, gt=0, description="Maximum gradient norm (SimCSE's code: 1.0)."
-    )
-    dtype: Precision = Field(
-        default="float32",
-        description="Precision of the forward pass. Ours; many papers use half precision.",
-    )
-    evaluate_every: int | None = Field(
-        default=None,
-        ge=1,
-        description="Steps between validations; null: no validation, the last step is kept. Ours.",
-    )
-    patience: int | None = Field(
-        default=None,
-        ge=1,
-        description="Validations without improvement after which to stop; null: never. Ours.",
-    )
-    checkpoint_every: int = Field(default=100, ge=1, description="Steps between checkpoints. Ours.")
-    threads: int | None = Field(
-        default=None,
-        ge=1,
-        description="CPU threads. Part of the cache key, because sums depend on it. null: all "
-        "processors of this process. Ours.",
-    )
-    seed: int = Field(
-        default=42,
-        ge=0,
-        description="Seed of batches, dropout and samples (mutual, appendix C: 42).",
-    )
+    method: MethodSettings = InfoCSEIDCPairs()
+    """Training method: positive pairs and loss. A name, or a table of the name and its settings.
+    Default: infocse_idc (of an initialiser: conpono)."""
+    steps: int = Field(default=400, ge=1)
+    """Maximum optimiser steps. Ours, for two CPU cores."""
+    batch_size: int = Field(default=128, ge=2)
+    """Pairs per step (mutual: 3,200); sentences per step in cluster batches."""
+    chunk: int | None = Field(default=None, ge=1)
+    """Sentences encoded at once; a gradient cache allows any batch size. null: the whole batch,
+    halved if memory runs out. Ours."""
+    learning_rate: float = Field(default=2e-5, gt=0)
+    """Rate after the warm-up (mutual, appendix C: 2e-5)."""
+    optimizer: Literal["adam", "adamw"] = "adamw"
+    """mutual: Adam."""
+    weight_decay: float = Field(default=0.01, ge=0)
+    """Only AdamW. PyTorch's default, as in the code of ConSERT, Mirror-BERT and Condenser."""
+    schedule: Literal["constant", "linear", "slanted"] = "linear"
+    """After the warm-up. mutual states none (constant)."""
+    warmup: float = Field(default=0.05, ge=0, lt=1)
+    """Share of the steps with a growing rate. Ours."""
+    clip: float | None = Field(default=1.0, gt=0)
+    """Maximum gradient norm (SimCSE's code: 1.0)."""
+    dtype: Precision = "float32"
+    """Precision of the forward pass. Ours; many papers use half precision."""
+    evaluate_every: int | None = Field(default=None, ge=1)
+    """Steps between validations; null: no validation, the last step is kept. Ours."""
+    patience: int | None = Field(default=None, ge=1)
+    """Validations without improvement after which to stop; null: never. Ours."""
+    checkpoint_every: int = Field(default=100, ge=1)
+    """Steps between checkpoints. Ours."""
+    threads: int | None = Field(default=None, ge=1)
+    """CPU threads. Part of the cache key, because sums depend on it. null: all processors of this
+    process. Ours."""
+    seed: int = Field(default=42, ge=0)
+    """Seed of batches, dropout and samples (mutual, appendix C: 42)."""
 
     def saves(self, step: int) -> bool:
         """Whether a checkpoint follows this step."""
@@ -301,31 +219,17 @@ class TrainingConfig(Config):
 class ValidationConfig(Config):
     """The validation pool: documents retrieve their counterparts, or halves of documents."""
 
-    candidates: int = Field(
-        default=3_000,
-        ge=2,
-        description="Documents in the validation pool, drawn by a hash of their id.",
-    )
-    validation_share: float = Field(
-        default=0.3,
-        gt=0,
-        lt=1,
-        description="Share of the pool that decides when to stop, and the best round.",
-    )
-    gate_share: float = Field(
-        default=0.3, ge=0, lt=1, description="Share of the pool that decides the promotion."
-    )
-    halves: bool = Field(
-        default=False,
-        description="Retrieve halves of held-out documents, even if there are counterparts.",
-    )
-    label_share: float = Field(
-        default=0.0,
-        ge=0,
-        lt=1,
-        description="Share of the documents with a counterpart that become labels to train on, "
-        "drawn by a hash of their id. These are never in the pool.",
-    )
+    candidates: int = Field(default=3_000, ge=2)
+    """Documents in the validation pool, drawn by a hash of their id."""
+    validation_share: float = Field(default=0.3, gt=0, lt=1)
+    """Share of the pool that decides when to stop, and the best round."""
+    gate_share: float = Field(default=0.3, ge=0, lt=1)
+    """Share of the pool that decides the promotion."""
+    halves: bool = False
+    """Retrieve halves of held-out documents, even if there are counterparts."""
+    label_share: float = Field(default=0.0, ge=0, lt=1)
+    """Share of the documents with a counterpart that become labels to train on, drawn by a hash of
+    their id. These are never in the pool."""
 
     @model_validator(mode="after")
     def _a_test_split_is_left(self) -> "ValidationConfig":
@@ -340,90 +244,68 @@ class ValidationConfig(Config):
 class RoundsConfig(Config):
     """When the rounds stop (mutual, section 3.2: when R@5 stops growing)."""
 
-    max_rounds: int = Field(
-        default=3, ge=1, le=20, description="Maximum rounds (mutual, Table 3: best at round 2)."
-    )
-    patience: int = Field(
-        default=1, ge=1, description="Rounds without improvement after which to stop."
-    )
-    min_delta: float = Field(default=0.0, ge=0, description="R@5 must improve by more than this.")
+    max_rounds: int = Field(default=3, ge=1, le=20)
+    """Maximum rounds (mutual, Table 3: best at round 2)."""
+    patience: int = Field(default=1, ge=1)
+    """Rounds without improvement after which to stop."""
+    min_delta: float = Field(default=0.0, ge=0)
+    """R@5 must improve by more than this."""
 
 
 class LabelsConfig(Config):
     """Labelled pairs: a document, and a text that people matched with it."""
 
-    source: str | None = Field(
-        default=None,
-        description="File of pairs, in a format of a corpus, one pair per row. Validation uses "
-        "them instead of the counterpart column; fine-tuning trains on them. null: the "
-        "counterpart column.",
-    )
-    id_column: str = Field(default="doc_id", description="Column of the document's id.")
-    counterpart_column: str = Field(default="counterpart", description="Column of the text.")
-    encoding: str = Field(default="utf-8", description="Encoding of text files; never guessed.")
-    count: int | None = Field(
-        default=None,
-        ge=0,
-        description="Number of pairs to train on, the first by hash, so 1,000 are among 2,000. "
-        "null: all outside the pool. 0: none (InfoCSE++ becomes InfoCSE).",
-    )
-    epochs: int = Field(
-        default=20, ge=1, description="Maximum epochs of fine-tuning over the labels (mutual)."
-    )
-    patience: int = Field(
-        default=2,
-        ge=1,
-        description="Epochs without improvement of R@5 after which to stop (mutual).",
-    )
+    source: str | None = None
+    """File of pairs, in a format of a corpus, one pair per row. Validation uses them instead of the
+    counterpart column; fine-tuning trains on them. null: the counterpart column."""
+    id_column: str = "doc_id"
+    """Column of the document's id."""
+    counterpart_column: str = "counterpart"
+    """Column of the text."""
+    encoding: str = "utf-8"
+    """Encoding of text files; never guessed."""
+    count: int | None = Field(default=None, ge=0)
+    """Number of pairs to train on, the first by hash, so 1,000 are among 2,000. null: all outside
+    the pool. 0: none (InfoCSE++ becomes InfoCSE)."""
+    epochs: int = Field(default=20, ge=1)
+    """Maximum epochs of fine-tuning over the labels (mutual)."""
+    patience: int = Field(default=2, ge=1)
+    """Epochs without improvement of R@5 after which to stop (mutual)."""
 
 
 class CyclesConfig(Config):
     """When the cycles of InfoCSE++ stop: fine-tuning no longer improves R@5 (mutual, 3.3)."""
 
-    max_cycles: int = Field(
-        default=3,
-        ge=0,
-        le=20,
-        description="Maximum cycles; 0: self-annotation only, without labels.",
-    )
-    patience: int = Field(
-        default=1, ge=1, description="Cycles without improvement after which to stop."
-    )
-    min_delta: float = Field(default=0.0, ge=0, description="R@5 must improve by more than this.")
+    max_cycles: int = Field(default=3, ge=0, le=20)
+    """Maximum cycles; 0: self-annotation only, without labels."""
+    patience: int = Field(default=1, ge=1)
+    """Cycles without improvement after which to stop."""
+    min_delta: float = Field(default=0.0, ge=0)
+    """R@5 must improve by more than this."""
 
 
 class RunConfig(Config):
     """Settings of every run: documents, start encoder, training, validation."""
 
-    name: str = Field(
-        default="sentemb",
-        pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$",
-        description="Name of the run and of the registered model.",
-    )
+    name: str = Field(default="sentemb", pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")
+    """Name of the run and of the registered model."""
     corpus: CorpusConfig
     encoder: EncoderConfig = EncoderConfig()
-    annotation: AnnotationConfig = Field(
-        default=AnnotationConfig(),
-        description="How vectors are stored and clustered. A run without rounds shows the clusters "
-        "in its report.",
-    )
-    initialiser: TrainingConfig | None = Field(
-        default=None,
-        description="Trains the encoder first: CONPONO before round 1 (mutual), a Condenser stage "
-        "before infocse_aux, diffcse and rtd_mlm (infocse).",
-    )
+    annotation: AnnotationConfig = AnnotationConfig()
+    """How vectors are stored and clustered. A run without rounds shows the clusters in its
+    report."""
+    initialiser: TrainingConfig | None = None
+    """Trains the encoder first: CONPONO before round 1 (mutual), a Condenser stage before
+    infocse_aux, diffcse and rtd_mlm (infocse)."""
     training: TrainingConfig = TrainingConfig()
     validation: ValidationConfig = ValidationConfig()
     labels: LabelsConfig = LabelsConfig()
-    postprocess: Map | None = Field(
-        default=None,
-        description="Also validate the start encoder and the best encoder with a map fitted on "
-        "their own vectors: BERT-whitening (Su et al. 2021), partial whitening (ours), or a small "
-        "BERT-flow (Li et al. 2020).",
-    )
-    register_model: bool = Field(
-        default=True, description="Register the best encoder and ask the gate."
-    )
+    postprocess: Map | None = None
+    """Also validate the start encoder and the best encoder with a map fitted on their own vectors:
+    BERT-whitening (Su et al. 2021), partial whitening (ours), or a small BERT-flow (Li et al.
+    2020)."""
+    register_model: bool = True
+    """Register the best encoder and ask the gate."""
 
     @model_validator(mode="after")
     def _initialiser_needs_only_documents(self) -> "RunConfig":
@@ -466,10 +348,8 @@ class MethodRun(RunConfig):
 class FineTuneRun(RunConfig):
     """A run of one fine-tuning on labelled pairs."""
 
-    training: TrainingConfig = Field(
-        default=TrainingConfig(method=FineTune()),
-        description="Its steps and validations follow from the epochs of `labels`.",
-    )
+    training: TrainingConfig = TrainingConfig(method=FineTune())
+    """Its steps and validations follow from the epochs of `labels`."""
 
     @model_validator(mode="after")
     def _there_are_labels(self) -> "FineTuneRun":
@@ -495,16 +375,11 @@ def _check_label_share(validation: ValidationConfig) -> None:
 class InfoCSEIDC(RunConfig):
     """A run of InfoCSE with intra-document clustering (mutual)."""
 
-    annotator: EncoderConfig | None = Field(
-        default=None,
-        description="Annotates round 1 instead of the start encoder (mutual, the SBERT row).",
-    )
+    annotator: EncoderConfig | None = None
+    """Annotates round 1 instead of the start encoder (mutual, the SBERT row)."""
     rounds: RoundsConfig = RoundsConfig()
-    control: bool = Field(
-        default=True,
-        description="Also train the same steps on neighbouring sentences, as a control without "
-        "self-annotation.",
-    )
+    control: bool = True
+    """Also train the same steps on neighbouring sentences, as a control without self-annotation."""
 
     @model_validator(mode="after")
     def _rounds_self_annotate(self) -> "InfoCSEIDC":
@@ -541,11 +416,8 @@ class InfoCSEIDC(RunConfig):
 class InfoCSEPlus(InfoCSEIDC):
     """A run of InfoCSE++: cycles of rounds and of fine-tuning on labels (mutual, section 3.3)."""
 
-    fine_tuning: TrainingConfig = Field(
-        default=TrainingConfig(method=FineTune()),
-        description="Ends every cycle. Its steps and validations follow from the epochs of the "
-        "labels.",
-    )
+    fine_tuning: TrainingConfig = TrainingConfig(method=FineTune())
+    """Ends every cycle. Its steps and validations follow from the epochs of the labels."""
     cycles: CyclesConfig = CyclesConfig()
 
     @property

@@ -65,7 +65,7 @@ def test_promote_asks_the_gate_without_a_server(
     config = {"corpus": {"source": "a.jsonl"}, "register_model": registers}
     run = SimpleNamespace(id="run-1", config=config)
     outcome = SimpleNamespace(training=None, encoder=None, run="run-1")
-    monkeypatch.setattr("flows.cli.store.outcome_of", lambda _: (run, outcome))
+    monkeypatch.setattr("flows.cli.records.outcome_of", lambda _: (run, outcome))
     monkeypatch.setattr("tasks.gate.register_and_gate", gated)
     found, out, error = call("promote")
     assert (found, "It serves. Why." in out, out == "") == (code, code == 0, code == 4)
