@@ -340,17 +340,23 @@ def words(
 @app.command
 def methods(*, json: Json = False) -> int:
     """List the training methods: what each is, what data it needs, its presets (--preset)."""
-    from sentemb_core.config.method_list import JUDGED, LISTING
+    from sentemb_core.config.method_list import JUDGED, needs
+    from sentemb_core.config.methods import METHODS
     from sentemb_core.config.presets import PRESETS, RUN_PRESETS
-
-    presets = {
-        entry.name: [*PRESETS.get(entry.name, ()), *RUN_PRESETS.get(entry.name, ())]
-        for entry in LISTING
-    }
     from sentemb_core.report.terminal import methods_table, untrained_table
 
+    presets = {name: [*PRESETS.get(name, ()), *RUN_PRESETS.get(name, ())] for name in METHODS}
     rows = [
-        vars(entry) | {"needs": entry.needs, "presets": presets[entry.name]} for entry in LISTING
+        {
+            "name": name,
+            "data": method.data,
+            "what": method.summary,
+            "encoder": method.encoder,
+            "pairs_sentences": method.pairs_sentences,
+            "needs": needs(method),
+            "presets": presets[name],
+        }
+        for name, method in METHODS.items()
     ]
     texts = methods_table(presets), untrained_table(), JUDGED
     return console.print_result(rows, *texts, as_json=json)

@@ -10,8 +10,6 @@ from sentemb_core.annotation.faiss_wheels import check_faiss
 from sentemb_core.config.method_list import (
     HEADLESS,
     LEAST_CLUSTER_BATCH,
-    LISTING,
-    Entry,
     cluster_batch_refused,
     static_refused,
 )
@@ -71,7 +69,7 @@ def check_methods(config: RunConfig, *, static: bool) -> None:
     """Refuse methods that need layers for a static encoder, and batches of too few clusters."""
     for training in trainings(config):
         method = training.method
-        if static and not entry_of(method.name).takes_static:
+        if static and method.encoder != "any":
             raise RecipeError(static_refused(method.name))
         clustered = isinstance(method, InfoCSEIDCPairs) and method.batches == "cluster"
         if clustered and training.batch_size < LEAST_CLUSTER_BATCH:
@@ -83,10 +81,6 @@ def trainings(config: RunConfig) -> Iterator[TrainingConfig]:
     if config.initialiser:
         yield config.initialiser
     yield config.training
-
-
-def entry_of(method: str) -> Entry:
-    return next(entry for entry in LISTING if entry.name == method)
 
 
 def check_corpus(config: CorpusConfig) -> None:
@@ -234,7 +228,7 @@ def head_before(
 
 def begins_with_head(method: MethodSettings) -> bool:
     """Whether it continues the head of a Condenser stage."""
-    return entry_of(method.name).continues and not getattr(method, "random_head", False)
+    return method.encoder == "condensed" and not getattr(method, "random_head", False)
 
 
 def folder_with_head(encoder: str) -> Path | None:

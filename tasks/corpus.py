@@ -8,7 +8,7 @@ from sentemb_core.config.methods import ICT, MethodSettings
 from sentemb_core.config.run import CorpusConfig, LabelsConfig, RunConfig, ValidationConfig
 from sentemb_core.types import ArtifactRef
 from tasks.artifacts import Labelled, artifact_path, new_artifact, read_json
-from tasks.checks import entry_of, learns_from_labels, silent
+from tasks.checks import learns_from_labels, silent
 from tasks.execution import is_pending
 from tasks.sources import require_unchanged
 from tasks.stage import stage, working_folder
@@ -64,9 +64,8 @@ def require_multi_sentence(documents: ArtifactRef, methods: Iterable[MethodSetti
         return
     report = corpus_report(documents)
     for method in methods:
-        entry = entry_of(method.name)
-        if entry.pairs_sentences and not _keeps_query(method):
-            report.require_pairs(f"The pairs of {entry.name} ({entry.what})")
+        if method.pairs_sentences and not _keeps_query(method):
+            report.require_pairs(f"The pairs of {method.name} ({method.summary})")
 
 
 def _keeps_query(method: MethodSettings) -> bool:

@@ -22,14 +22,13 @@ from pydantic import BaseModel, ValidationError
 
 from flows.cli.options import SETTINGS
 from flows.cli.settings_errors import (
-    METHODS,
     ROUNDS,
     innermost,
     is_batch_of_one,
     message,
 )
 from flows.presets import as_table, labelled_preset, merged, method_preset, preset
-from sentemb_core.config.methods import temperature_of
+from sentemb_core.config.methods import METHODS, temperature_of
 from sentemb_core.config.presets import PRESETS, RUN_PRESETS, encoder_of, preset_of
 from sentemb_core.config.run import (
     BUILT_IN_ENCODERS,

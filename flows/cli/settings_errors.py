@@ -11,14 +11,12 @@ from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
 from flows.cli.options import SETTINGS
-from sentemb_core.config.methods import METHOD_NAMES, AnyMethod
+from sentemb_core.config.methods import METHODS
 from sentemb_core.config.run import FineTuneRun, InfoCSEPlus, MethodRun, RunConfig
 from sentemb_core.formats import did_you_mean, nearest
 
 ROUNDS = "infocse_idc"
 """The method that annotates and trains in rounds; every other method trains once."""
-
-METHODS: Mapping[str, type[AnyMethod]] = dict(zip(METHOD_NAMES, get_args(AnyMethod), strict=True))
 
 ONLY_IN_ROUNDS = InfoCSEPlus.model_fields.keys() - RunConfig.model_fields.keys()
 

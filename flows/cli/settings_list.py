@@ -14,7 +14,6 @@ from sentemb_core.config.run import InfoCSEPlus
 from sentemb_core.console import emit, plain, remark, show
 from sentemb_core.errors import UsageError
 from sentemb_core.types import Json
-from tasks.checks import entry_of
 
 MANY = 10
 """Choices above which the table does not list them: `sentemb methods` lists the methods."""
@@ -76,9 +75,9 @@ def settings_command(
         first = first_path.setdefault(setting.meaning, setting.path)
         text = meaning_of(setting) if first == setting.path else f"As {first}."
         table.add_row(setting.path, plain(value_of(setting)), plain(text))
-    method = run.training.method.name
-    if run.encoder.name == "static" and not entry_of(method).takes_static:
-        remark(f"{method} needs a transformer: add --encoder, for example --encoder minilm.")
+    method = run.training.method
+    if run.encoder.name == "static" and method.encoder != "any":
+        remark(f"{method.name} needs a transformer: add --encoder, for example --encoder minilm.")
     show(
         table,
         "",

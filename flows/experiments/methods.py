@@ -39,7 +39,6 @@ from sentemb_core.config.methods import CONPONO, Condenser, InfoCSEIDCPairs
 from sentemb_core.config.presets import preset_of
 from sentemb_core.config.run import RANDOM_ENCODERS, AnnotationConfig, EncoderConfig
 from sentemb_core.types import Json, Pooling
-from tasks.checks import entry_of
 
 METHODS_SMALL = "methods-small"
 FEW_SHOT = "few-shot"
@@ -197,7 +196,7 @@ def steps_of(name: str, start: str) -> tuple[Step, ...]:
     method = Train.model_validate({"method": METHODS[name]}).method
     if isinstance(method, InfoCSEIDCPairs):
         return self_training(method, SELF_TRAINED[name], start)
-    if entry_of(method.name).continues:  # with a random head, too: the ablation
+    if method.encoder == "condensed":  # with a random head, too: the ablation
         return after_condenser(Train(method=method), start)
     return (Train(method=method),)
 

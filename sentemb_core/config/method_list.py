@@ -1,9 +1,6 @@
-"""The list of methods with their needs, readable without torch, and advice for their errors."""
+"""What methods need, readable without torch, and advice for their errors."""
 
-from dataclasses import dataclass
-from typing import get_args
-
-from sentemb_core.config.methods import AnyMethod, EncoderNeed
+from sentemb_core.config.methods import METHODS, EncoderNeed, MethodConfig
 
 ENCODERS: dict[EncoderNeed, str] = {
     "any": "",
@@ -13,42 +10,10 @@ ENCODERS: dict[EncoderNeed, str] = {
 """Encoders that a method can train -> their words in the list."""
 
 
-@dataclass(frozen=True)
-class Entry:
-    """A method in the list: the class variables of its settings (`MethodConfig`)."""
+def needs(method: type[MethodConfig]) -> str:
+    """Return the data and the encoder that a method needs, in words."""
+    return method.data + ENCODERS[method.encoder]
 
-    name: str
-    data: str
-    what: str
-    encoder: EncoderNeed = "transformer"
-    pairs_sentences: bool = False
-
-    @property
-    def needs(self) -> str:
-        """Data and encoder in words."""
-        return self.data + ENCODERS[self.encoder]
-
-    @property
-    def takes_static(self) -> bool:
-        """Whether the method can train a static encoder."""
-        return self.encoder == "any"
-
-    @property
-    def continues(self) -> bool:
-        """Whether the method starts from a Condenser stage."""
-        return self.encoder == "condensed"
-
-
-LISTING = tuple(
-    Entry(
-        settings.model_fields["name"].default,
-        settings.data,
-        settings.summary,
-        settings.encoder,
-        settings.pairs_sentences,
-    )
-    for settings in get_args(AnyMethod)
-)
 
 UNTRAINED = {
     "first and last layers, [CLS]": "--encoder NAME --set encoder.pooling=first_last_mean "
@@ -92,7 +57,7 @@ def cluster_batch_refused(batch_size: int) -> str:
 
 def static_refused(method: str) -> str:
     """Return the error of a method that needs a transformer and gets a static encoder."""
-    others = ", ".join(entry.name for entry in LISTING if entry.takes_static)
+    others = ", ".join(name for name, own in METHODS.items() if own.encoder == "any")
     return (
         f"{method} needs the layers and the dropout of a transformer; found a static encoder. Use "
         f"--encoder minilm or --encoder transformer, or one of {others}."

@@ -4,6 +4,7 @@ Where paper and code differ, the methods index (methods/README.md) says which on
 and `config/presets.py` has the other. Errata are rows of docs/errata.md.
 """
 
+from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal, get_args
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -472,9 +473,10 @@ AnyMethod = (
     | SGOPT
 )
 
-METHOD_NAMES: tuple[str, ...] = tuple(
-    one.model_fields["name"].default for one in get_args(AnyMethod)
-)
+METHODS: Mapping[str, type[AnyMethod]] = {
+    settings.model_fields["name"].default: settings for settings in get_args(AnyMethod)
+}
+METHOD_NAMES = tuple(METHODS)
 
 
 def _named(value: object) -> object:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 from rich.table import Column, Table
 
 from sentemb_core import console
-from sentemb_core.config.method_list import LISTING, UNTRAINED
+from sentemb_core.config.method_list import UNTRAINED, needs
+from sentemb_core.config.methods import METHODS
 from sentemb_core.formats import with_interval
 
 if TYPE_CHECKING:
@@ -72,7 +73,10 @@ def bm25_difference_text(kind: "Kind", lead: "Difference") -> str:
 def methods_table(presets: Mapping[str, Sequence[str]]) -> Table:
     """Every training method, with the names of its presets."""
     head = "method", "needs", "what it takes for positives", "presets"
-    rows = [(one.name, one.needs, one.what, ", ".join(presets[one.name])) for one in LISTING]
+    rows = [
+        (name, needs(method), method.summary, ", ".join(presets[name]))
+        for name, method in METHODS.items()
+    ]
     return console.terminal_table(head, rows)
 
 

@@ -14,13 +14,13 @@ import pytest
 from flows.cli.settings import settings
 from flows.train_method import train_once
 from sentemb_core.annotation import faiss_wheels
-from sentemb_core.config.methods import METHOD_NAMES
+from sentemb_core.config.methods import METHOD_NAMES, METHODS
 from sentemb_core.config.run import MethodRun
 from sentemb_core.errors import EmptyPairsError, NoNegativesError
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs
 from sentemb_core.types import Json
-from tasks.checks import check_run, entry_of
+from tasks.checks import check_run
 from tests.flows.corpora import bodies_run, probed, write_corpus
 from tests.messages import pattern
 
@@ -112,7 +112,7 @@ def test_parts_that_do_not_fit_are_refused_before_any_stage(
 
 @pytest.mark.parametrize("method", METHOD_NAMES)
 def test_every_method_fits_a_transformer_with_its_defaults(corpus_file: Path, method: str):
-    first = {"initialiser.method": "condenser"} if entry_of(method).continues else {}
+    first = {"initialiser.method": "condenser"} if METHODS[method].encoder == "condensed" else {}
     given = COLUMNS | first | {"encoder.name": "transformer", "training.method.name": method}
     check_run(settings(None, given | {"corpus.source": str(corpus_file)}, []))
 

@@ -24,7 +24,7 @@ from transformers import (
     T5EncoderModel,
 )
 
-from sentemb_core.config.method_list import LISTING
+from sentemb_core.config.methods import METHODS
 from sentemb_core.errors import RecipeError
 from sentemb_core.methods.catalogue import method_for
 from sentemb_core.methods.consert import adversarial, perturbed, token_cutoff
@@ -67,12 +67,12 @@ def test_segments_beyond_the_encoders_length_are_cut_with_a_warning(base, held, 
 
 
 def test_a_static_encoder_is_refused_where_a_method_needs_a_transformer():
-    for entry in LISTING:
-        if entry.takes_static:
-            assert made(entry.name, tiny.static())[0].name == entry.name
+    for name, method in METHODS.items():
+        if method.encoder == "any":
+            assert made(name, tiny.static())[0].name == name
             continue
-        with pytest.raises(RecipeError, match=rf"{entry.name} .*--encoder minilm.*conpono"):
-            made(entry.name, tiny.static())
+        with pytest.raises(RecipeError, match=rf"{name} .*--encoder minilm.*conpono"):
+            made(name, tiny.static())
     for name, settings in (("mirror_bert", {"drophead": 0.2}), ("declutr", {**SPANS, "mlm": 0.0})):
         with pytest.raises(RecipeError, match=rf"{name} .*--encoder minilm.*conpono"):
             made(name, tiny.static(), **settings)

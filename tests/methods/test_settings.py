@@ -10,15 +10,14 @@ from pydantic import ValidationError
 
 import sentemb_core
 from benchmarks.results_pages import load
-from sentemb_core.config.method_list import LISTING, UNTRAINED
-from sentemb_core.config.methods import METHOD_NAMES, AnyMethod, HiCL
+from sentemb_core.config.method_list import UNTRAINED, needs
+from sentemb_core.config.methods import METHOD_NAMES, METHODS, AnyMethod, HiCL
 from sentemb_core.config.presets import PRESETS, RUN_PRESETS, encoder_of, preset_of
 from sentemb_core.config.run import EncoderConfig, LabelsConfig, TrainingConfig
 from sentemb_core.evaluation.paper_tables import paper_tables
 from sentemb_core.methods.catalogue import RECIPES, unfit_temperature
 from sentemb_core.types import Json
 
-SETTINGS = {method.model_fields["name"].default: method for method in get_args(AnyMethod)}
 every_preset = pytest.mark.parametrize(
     ("method", "name"), [(method, name) for method, named in PRESETS.items() for name in named]
 )
@@ -33,14 +32,13 @@ CHOSEN = {"chunk", "evaluate_every", "patience"}
 
 
 def test_settings_recipes_and_listing_name_the_same_methods():
-    assert sorted(METHOD_NAMES) == sorted(entry.name for entry in LISTING)
     assert sorted(METHOD_NAMES) == sorted(RECIPES)
-    assert len(set(METHOD_NAMES)) == len(METHOD_NAMES)
+    assert len(METHODS) == len(get_args(AnyMethod))
 
 
 @pytest.mark.parametrize("name", METHOD_NAMES)
 def test_a_default_is_explained_and_is_its_sources_value_or_marked_as_ours(name):
-    settings = SETTINGS[name]
+    settings = METHODS[name]
     defaults = settings().model_dump(mode="json", exclude={"name"})
     stated = GOLDEN[name]["defaults"]
     assert {key: defaults[key] for key in stated} == stated
@@ -68,7 +66,7 @@ def test_a_preset_is_a_training_with_the_values_of_its_source(method, name):
 
     encoder = EncoderConfig.model_validate(encoder_of(method, name))
     assert unfit_temperature(config.method, encoder.similarity or "cosine") == ""
-    static = next(entry.takes_static for entry in LISTING if entry.name == method)
+    static = METHODS[method].encoder == "any"
     assert encoder.pooling in (None, "mean") or not static
 
 
@@ -178,15 +176,15 @@ def test_margins_shares_and_contexts_out_of_range_are_refused():
 
 
 def test_the_listing_names_the_data_that_a_method_needs():
-    assert all(entry.needs.partition(";")[0] == entry.data for entry in LISTING)
-    assert {entry.data for entry in LISTING} == {
+    assert all(needs(entry).partition(";")[0] == entry.data for entry in METHODS.values())
+    assert {entry.data for entry in METHODS.values()} == {
         "sentences",
         "documents",
         "long documents",
         "documents and labelled pairs",
     }
     of_documents = {"infocse_idc", "conpono", "ict", "cpc", "declutr", "fine_tune", "hicl"}
-    assert {entry.name for entry in LISTING if "documents" in entry.data} == of_documents
+    assert {name for name, entry in METHODS.items() if "documents" in entry.data} == of_documents
 
 
 INDEX = (Path(sentemb_core.__file__).parent / "methods" / "README.md").read_text("utf-8")
