@@ -3,11 +3,12 @@
 Random token vectors need a hundred times the learning rate of a pretrained transformer.
 """
 
+from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any
 
 from sentemb_core.config.presets import PRESETS
-from sentemb_core.config.run import LabelsConfig, RunConfig, TrainingConfig
+from sentemb_core.config.run import LabelsConfig, RunConfig
 from sentemb_core.store.machine import fast_precision
 from sentemb_core.types import Json
 from tasks.checks import starts_static
@@ -107,53 +108,30 @@ def labelled_preset(encoder: str, part: str) -> Json:
     return {part: training, "validation": {"label_share": 0.5}}
 
 
-def low_learning_rate_warnings(config: RunConfig) -> list[str]:
-    """A warning for each training of a static encoder with the low rate of a transformer."""
-    if not starts_static(config.encoder.name):
-        return []
-    return [
-        f"{part}.learning_rate is {training.learning_rate:g}, a rate for transformers; the start "
-        f"encoder is static, a table of token vectors, and hardly learns below "
-        f"{LOWEST_STATIC_RATE:g}: set {part}.learning_rate={STATIC[part]['learning_rate']:g}, or "
-        "start from a transformer (--encoder minilm)."
-        for part, training in trainings_of(config).items()
-        if training.learning_rate < LOWEST_STATIC_RATE
-    ]
-
-
-def high_learning_rate_warnings(config: RunConfig) -> list[str]:
-    """A warning for each training of a transformer with the high rate of a static encoder."""
-    if starts_static(config.encoder.name):
-        return []
-    usual = preset(config.encoder.name)["training"]["learning_rate"]
-    return [
-        f"{part}.learning_rate is {training.learning_rate:g}, a rate for tables of token vectors; "
-        f"the start encoder is a transformer, and forgets what it knows above "
-        f"{HIGHEST_TRANSFORMER_RATE:g}: set {part}.learning_rate={usual:g}."
-        for part, training in trainings_of(config).items()
-        if training.learning_rate > HIGHEST_TRANSFORMER_RATE
-    ]
-
-
-def trainings_of(config: RunConfig) -> dict[str, TrainingConfig]:
-    """The trainings of a run by the names of their tables of settings."""
-    trainings = {"initialiser": config.initialiser, "training": config.training}
-    return {part: training for part, training in trainings.items() if training}
-
-
-def slow_dtype_warnings(config: RunConfig) -> list[str]:
-    """A warning for each table of settings with bfloat16 on a machine where float32 is faster."""
-    tables = {
-        "initialiser": config.initialiser,
-        "annotation": config.annotation,
-        "training": config.training,
-    }
-    return [
-        f"{part}.dtype is bfloat16, and this machine has no units for it; "
-        f"float32 is up to ten times faster here. Set {part}.dtype=float32."
-        for part, table in tables.items()
-        if table and table.dtype == "bfloat16" and FAST == "float32"
-    ]
+def preset_warnings(config: RunConfig) -> Iterator[str]:
+    """Warnings of learning rates for the other kind of encoder, and of a slow precision."""
+    static = starts_static(config.encoder.name)
+    for part in ("initialiser", "annotation", "training"):
+        table = getattr(config, part)
+        rate = getattr(table, "learning_rate", None)
+        if rate and static and rate < LOWEST_STATIC_RATE:
+            yield (
+                f"{part}.learning_rate is {rate:g}, a rate for transformers. The start encoder is "
+                f"static and hardly learns below {LOWEST_STATIC_RATE:g}: set {part}.learning_rate="
+                f"{STATIC[part]['learning_rate']:g}, or use a transformer (--encoder minilm)."
+            )
+        if rate and not static and rate > HIGHEST_TRANSFORMER_RATE:
+            usual = preset(config.encoder.name)["training"]["learning_rate"]
+            yield (
+                f"{part}.learning_rate is {rate:g}, a rate for static encoders. The start encoder "
+                f"is a transformer and forgets what it knows above {HIGHEST_TRANSFORMER_RATE:g}: "
+                f"set {part}.learning_rate={usual:g}."
+            )
+        if table and table.dtype == "bfloat16" and FAST == "float32":
+            yield (
+                f"{part}.dtype is bfloat16, and this machine has no units for it; float32 is up to "
+                f"ten times faster here. Set {part}.dtype=float32."
+            )
 
 
 def trained_by(method: str, *names: str) -> Json:

@@ -12,6 +12,7 @@ from flows.server import served
 from sentemb_core.console import emit, remark, show, terminal_table
 from sentemb_core.errors import BadDataError, RegistryError, StorageError
 from sentemb_core.formats import are, counted
+from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import read_run, runs_of_this_process
 from tasks.checks import check_faiss
 
@@ -58,8 +59,6 @@ LEGEND = (
 
 def how_to_resume(runs: Sequence[str]) -> str:
     """Return what is saved of the last of these runs, and the command that resumes it."""
-    from sentemb_core.store.objects import Store
-
     run = read_run(Store.default(), runs[-1]) if runs else None
     if run is None:
         return "Finished stages are saved. Repeat the command to continue."
@@ -77,7 +76,6 @@ def exit_code_of(errors: Iterable[str]) -> int:
 
 def dry_run_of(flow: Callable[[], object], as_json: bool) -> int:
     """Show what each stage of a flow would do, without computing anything."""
-    from sentemb_core.store.objects import Store
     from tasks.execution import dry_run
 
     with dry_run(Store.default()) as plan:

@@ -5,10 +5,12 @@ from typing import TYPE_CHECKING
 
 from sentemb_core.config.run import RunConfig
 from sentemb_core.errors import UsageError
+from sentemb_core.store.objects import Store
+from sentemb_core.store.records import all_records
+from sentemb_core.store.runs import Run, State, last_runs
 from sentemb_core.types import Json
 
 if TYPE_CHECKING:
-    from sentemb_core.store.runs import Run, State
     from tasks.report import Outcome
 
 NO_RUNS = "Start one: `python -m flows run documents.jsonl`, or `python -m flows demo`."
@@ -20,7 +22,7 @@ TABLES = {"models", "experiment", "compare"}
 """Keys in the settings of a table, which returns no encoder."""
 
 
-def find_run(run: str | None, *states: "State", made: str = "") -> "Run":
+def find_run(run: str | None, *states: State, made: str = "") -> Run:
     """Return the run of this id; without an id the last in one of these states.
 
     Args:
@@ -31,9 +33,6 @@ def find_run(run: str | None, *states: "State", made: str = "") -> "Run":
     Raises:
         UsageError: there is no such run.
     """
-    from sentemb_core.store.objects import Store
-    from sentemb_core.store.runs import last_runs
-
     known = last_runs(Store.default())
     matching = [
         record
@@ -48,7 +47,7 @@ def find_run(run: str | None, *states: "State", made: str = "") -> "Run":
     return matching[0]
 
 
-def suggestions(known: "list[Run]", asked: str | None) -> str:
+def suggestions(known: list[Run], asked: str | None) -> str:
     """Ids of the runs of a model's name, else of the last five."""
     if not known:
         return NO_RUNS
@@ -60,15 +59,12 @@ def suggestions(known: "list[Run]", asked: str | None) -> str:
     return f"Last runs: {listed}."
 
 
-def waiting_runs() -> "list[Run]":
+def waiting_runs() -> list[Run]:
     """Failed or killed runs whose settings no later run finished.
 
     `resume` continues the first: the last run that somebody ended or that lacked something outside.
     Runs that would fail again because of their data or settings come last.
     """
-    from sentemb_core.store.objects import Store
-    from sentemb_core.store.runs import last_runs
-
     ended: list[Json] = []
     waiting: list[Run] = []
     for run in last_runs(Store.default()):
@@ -79,7 +75,7 @@ def waiting_runs() -> "list[Run]":
     return sorted(waiting, key=lambda run: bool(FAILS_AGAIN.match(run.error)))
 
 
-def unfinished_run(run: str | None) -> "Run":
+def unfinished_run(run: str | None) -> Run:
     """Return the run of this id, else the first of `waiting_runs`.
 
     Raises:
@@ -87,13 +83,10 @@ def unfinished_run(run: str | None) -> "Run":
     """
     record = find_run(run) if run else next(iter(waiting_runs()), None)
     if record is None:
-        from sentemb_core.store.objects import Store
-        from sentemb_core.store.runs import last_runs
-
-        known = last_runs(Store.default())
+        store = Store.default()
         raise UsageError(
-            f"There is no failed or killed run to resume in {Store.default().root}. "
-            f"{suggestions(known, None)}"
+            f"There is no failed or killed run to resume in {store.root}. "
+            f"{suggestions(last_runs(store), None)}"
         )
     if record.state == "completed":
         raise UsageError(
@@ -105,20 +98,18 @@ def unfinished_run(run: str | None) -> "Run":
     return record
 
 
-def require_same_corpus(run: "Run", config: RunConfig) -> None:
+def require_same_corpus(run: Run, config: RunConfig) -> None:
     """Check that the source still has the bytes that the run read.
 
     Raises:
         UsageError: it has changed.
     """
-    from sentemb_core.store import records
-    from sentemb_core.store.objects import Store
     from tasks.sources import digest_of_corpus
 
     keys = {stage.key for stage in run.stages if stage.stage == "read_corpus"}
     read = {
         record.parts["arguments.config.source"]
-        for record in records.all_records(Store.default(), "read_corpus")
+        for record in all_records(Store.default(), "read_corpus")
         if record.key in keys
     }
     if read and digest_of_corpus(config.corpus) not in read:
@@ -135,7 +126,6 @@ def outcome_of(run: str | None) -> "tuple[Run, Outcome]":
     Raises:
         UsageError: there is no such run, or it has no outcome.
     """
-    from sentemb_core.store.objects import Store
     from tasks.report import read_outcome
 
     record = find_run(run, "completed", made="outcome")

@@ -10,14 +10,11 @@ from flows.cli.records import find_run, require_same_corpus, unfinished_run, wai
 from flows.cli.reproduce import table_job
 from flows.cli.settings import AnyRun, by_path, checked, settings
 from flows.environment import prepare
-from flows.presets import (
-    high_learning_rate_warnings,
-    low_learning_rate_warnings,
-    slow_dtype_warnings,
-)
+from flows.presets import preset_warnings
 from sentemb_core.config.run import FineTuneRun, InfoCSEIDC, InfoCSEPlus, MethodRun
 from sentemb_core.console import emit, log_to_stderr, print_result, remark, show
 from sentemb_core.formats import counted
+from sentemb_core.store.objects import Store
 from tasks.checks import check_run
 from tasks.registered_encoders import local_name, with_encoder_names
 
@@ -163,7 +160,6 @@ def dry_run_of_demo(configs: list[InfoCSEIDC], as_json: bool) -> int:
 
 def plan_of(config: AnyRun) -> "DryRun":
     """A dry run of the flow of this run."""
-    from sentemb_core.store.objects import Store
     from tasks.execution import dry_run
 
     with dry_run(Store.default(), config) as plan:
@@ -212,23 +208,14 @@ def check(config: AnyRun) -> None:
     """Refuse a run that cannot work (`check_run`); warn about settings that may surprise."""
     config = with_encoder_names(config, local_name)
     check_run(config)
-    for warning in (
-        *low_learning_rate_warnings(config),
-        *high_learning_rate_warnings(config),
-        *slow_dtype_warnings(config),
-        *label_warnings(config),
-        *id_warnings(config),
-    ):
+    for warning in (*preset_warnings(config), *label_warnings(config), *id_warnings(config)):
         remark(f"warning {warning}")
 
 
 def label_warnings(config: AnyRun) -> Iterator[str]:
     """Labels that no training uses, and a counterpart column that labels replace."""
-    source, count, column = (
-        config.labels.source,
-        config.labels.count,
-        config.corpus.counterpart_column,
-    )
+    source, count = config.labels.source, config.labels.count
+    column = config.corpus.counterpart_column
     if isinstance(config, InfoCSEPlus):
         if not config.uses_labels:
             zero = "labels.count (--label-count)" if count == 0 else "cycles.max_cycles (--cycles)"

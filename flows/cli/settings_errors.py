@@ -113,7 +113,9 @@ def closest(location: tuple[int | str, ...], model: type[BaseModel]) -> str:
     """End of a message about an unknown setting: similar settings, and where they are listed."""
     *tables, name = map(str, location)
     if not tables:
-        return f"{similar(name, [*paths_in(model), *SETTINGS])} (`python -m flows settings`)"
+        return (
+            f"{similar(name, [*paths_in(model), *SETTINGS.values()])} (`python -m flows settings`)"
+        )
     for part in tables:
         field = model.model_fields.get(part)
         model = tables_in(field.annotation)[0] if field else METHODS[part]

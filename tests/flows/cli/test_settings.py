@@ -13,9 +13,7 @@ from flows.demo import SHIPPED
 from flows.presets import (
     PRETRAINED,
     STATIC,
-    high_learning_rate_warnings,
-    low_learning_rate_warnings,
-    slow_dtype_warnings,
+    preset_warnings,
 )
 from sentemb_core.config.run import EncoderConfig
 from sentemb_core.encoder.checkpoint import save_encoder
@@ -266,19 +264,19 @@ def test_a_static_encoder_in_a_folder_has_the_rates_of_a_table_and_no_initialise
     run = made(**{"encoder.name": str(tmp_path)})
     assert run.initialiser is None
     assert run.training.learning_rate == STATIC["training"]["learning_rate"]
-    assert not low_learning_rate_warnings(run)
+    assert list(preset_warnings(run)) == []
 
 
 def test_bfloat16_is_warned_of_where_it_is_emulated(monkeypatch):
     run = made("annotation.dtype=bfloat16", "training.dtype=bfloat16")
     monkeypatch.setattr(presets, "FAST", "float32")
     parts = ("annotation", "training")
-    for part, line in zip(parts, slow_dtype_warnings(run), strict=True):
+    for part, line in zip(parts, preset_warnings(run), strict=True):
         assert line.startswith(f"{part}.dtype is bfloat16")
         assert line.endswith(f" {part}.dtype=float32.")
-    assert slow_dtype_warnings(made(*(f"{part}.dtype=float32" for part in parts))) == []
+    assert [*preset_warnings(made(*(f"{part}.dtype=float32" for part in parts)))] == []
     monkeypatch.setattr(presets, "FAST", "bfloat16")
-    assert slow_dtype_warnings(run) == []
+    assert [*preset_warnings(run)] == []
 
 
 def test_transformers_compute_in_the_fast_precision_of_the_machine():
@@ -290,14 +288,16 @@ def test_transformers_compute_in_the_fast_precision_of_the_machine():
 
 def test_a_rate_of_a_table_is_warned_of_where_a_transformer_learns(tmp_path: Path):
     file = written(tmp_path, made().model_dump_json(), "config.json")
-    warnings = high_learning_rate_warnings(settings(file, {"encoder.name": "minilm"}, []))
+    warnings = preset_warnings(settings(file, {"encoder.name": "minilm"}, []))
     rates = {"initialiser": 0.005, "training": 0.002}
     for (part, rate), line in zip(rates.items(), warnings, strict=True):
         assert line.startswith(f"{part}.learning_rate is {rate}")
         assert line.endswith(f" {part}.learning_rate=5e-05.")
-    assert high_learning_rate_warnings(settings(file, {}, [])) == []
-    assert low_learning_rate_warnings(made("encoder.name=minilm")) == []
-    assert high_learning_rate_warnings(made("encoder.name=transformer")) == []
+    for run in (
+        settings(file, {}, []),
+        *(made(f"encoder.name={name}") for name in ("minilm", "transformer")),
+    ):
+        assert [*preset_warnings(run)] == []
 
 
 def test_a_preset_in_a_file_comes_before_the_other_settings(tmp_path: Path):
