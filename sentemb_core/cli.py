@@ -19,11 +19,13 @@ from sentemb_core.errors import UsageError
 from sentemb_core.formats import counted, in_words
 from sentemb_core.options import (
     DEFAULTS,
+    AtLeastOne,
     By,
     CorpusOptions,
     Index,
     Json,
     NewFolder,
+    NotNegative,
     Out,
     Overwrite,
     Picture,
@@ -35,7 +37,6 @@ from sentemb_core.store.machine import keep_to_quota
 from sentemb_core.types import Map
 
 if TYPE_CHECKING:
-    from sentemb_core.document_vectors import Hit
     from sentemb_core.evaluation.canary import Match
 
 app = console.command_line(
@@ -104,10 +105,28 @@ def search(
 ) -> int:
     """Find the documents nearest to a query, by exact search in a corpus or an index."""
     require_arguments("MODEL QUERY SOURCE", model, query, source)
-    from sentemb_core.vector_index import is_index
+    from sentemb_core.vector_index import is_index, require_writer
 
-    search_in = _search_index if is_index(source) else _search_corpus
-    hits = search_in(model, query, source, top, corpus)
+    if is_index(source):
+        if options := [f"--{name.replace('_', '-')}" for name in corpus.given()]:
+            raise UsageError(
+                f"{source} is an index, and {', '.join(options)} are options of a corpus: leave "
+                "them out. `encode --counterpart-column` stores counterparts in the index."
+            )
+        from sentemb_core.document_vectors import indexed, nearest_documents, query_vector
+        from sentemb_core.encoder.checkpoint import encoder_digest
+
+        with open_encoder(model) as encoder:
+            require_writer(Path(source), encoder_digest(encoder))
+            wanted = query_vector(encoder, query)
+            hits = nearest_documents(wanted, indexed(encoder, Path(source)), top)
+    else:
+        checked = checked_source(source, corpus)
+        from sentemb_core.document_vectors import encoded, nearest_documents, query_vector
+
+        with open_encoder(model) as encoder, open_documents(checked) as documents:
+            wanted = query_vector(encoder, query)
+            hits = nearest_documents(wanted, encoded(encoder, documents), top)
     from sentemb_core.report.terminal import hits_table
 
     table = hits_table(query, hits, corpus.counterpart_column or "counterpart")
@@ -156,7 +175,7 @@ def annotate(
     top_k: Annotated[
         int,
         Parameter(
-            validator=validators.Number(gte=1),
+            validator=AtLeastOne,
             help="Neighbours per sentence (mutual, Eq. 3).",
         ),
     ] = 1,
@@ -222,7 +241,7 @@ def export(
     max_length: Annotated[
         int | None,
         Parameter(
-            validator=validators.Number(gte=1),
+            validator=AtLeastOne,
             help="Maximum tokens per text. Default: as for the encoder here.",
         ),
     ] = None,
@@ -261,7 +280,7 @@ def postprocess(
     keep: Annotated[
         int | None,
         Parameter(
-            validator=validators.Number(gte=1),
+            validator=AtLeastOne,
             help="Dimensions that a whitening keeps. Default: all with variance.",
         ),
     ] = None,
@@ -302,12 +321,8 @@ def words(
     source: Source,
     folder: NewFolder,
     *,
-    dim: Annotated[
-        int, Parameter(validator=validators.Number(gte=1), help="Dimensions of the vectors.")
-    ] = 300,
-    seed: Annotated[
-        int, Parameter(validator=validators.Number(gte=0), help="Seed of all random numbers.")
-    ] = 42,
+    dim: Annotated[int, Parameter(validator=AtLeastOne, help="Dimensions of the vectors.")] = 300,
+    seed: Annotated[int, Parameter(validator=NotNegative, help="Seed of all random numbers.")] = 42,
     corpus: CorpusOptions = DEFAULTS,
     json: Json = False,
 ) -> int:
@@ -398,42 +413,6 @@ def _save(encoder: Any, folder: Path, card: str, given: Path | None = None) -> N
             f"Cannot write {folder}: {error.strerror or error}. Remove the incomplete folder, and "
             "free space or change permissions, or name another folder."
         ) from error
-
-
-def _search_corpus(
-    model: str, query: str, source: str, top: int, corpus: CorpusOptions
-) -> "list[Hit]":
-    """Encode the corpus for one query."""
-    checked = checked_source(source, corpus)
-    from sentemb_core.document_vectors import encoded, nearest_documents, query_vector
-
-    with open_encoder(model) as encoder, open_documents(checked) as documents:
-        vector = query_vector(encoder, query)
-        return nearest_documents(vector, encoded(encoder, documents), top)
-
-
-def _search_index(
-    model: str, query: str, source: str, top: int, corpus: CorpusOptions
-) -> "list[Hit]":
-    """Encode only the query.
-
-    Raises:
-        UsageError: options of a corpus.
-        OtherEncoderError: another encoder wrote the index.
-    """
-    if options := [f"--{name.replace('_', '-')}" for name in corpus.given()]:
-        raise UsageError(
-            f"{source} is an index, and {', '.join(options)} are options of a corpus: leave them "
-            "out. `encode --counterpart-column` stores counterparts in the index."
-        )
-    from sentemb_core.document_vectors import indexed, nearest_documents, query_vector
-    from sentemb_core.encoder.checkpoint import encoder_digest
-    from sentemb_core.vector_index import require_writer
-
-    with open_encoder(model) as encoder:
-        require_writer(Path(source), encoder_digest(encoder))
-        vector = query_vector(encoder, query)
-        return nearest_documents(vector, indexed(encoder, Path(source)), top)
 
 
 if __name__ == "__main__":

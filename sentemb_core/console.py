@@ -24,8 +24,6 @@ from cyclopts import (
     MissingArgumentError,
     Parameter,
     UnknownCommandError,
-    UnknownOptionError,
-    UnusedCliTokensError,
 )
 
 from sentemb_core.errors import SentembError, UsageError
@@ -126,35 +124,26 @@ def run(app: App, tokens: Sequence[str] | None = None) -> int:
 def usage_message(error: CycloptsError) -> str:
     """Message about a wrong argument; arguments have the names of `--help`."""
     verb = " ".join(error.command_chain or ())
-    place = error.argument
-    mistyped = error.unused_tokens  # the parser suggests the closest option
+    message, place = str(error), error.argument
     if isinstance(error, MissingArgumentError) and place:
         positional = place.field_info.is_positional
-        if positional or not (error.keyword or place.tokens or mistyped):
+        if positional or not (error.keyword or place.tokens or error.unused_tokens):
             name = place.field_info.name.upper() if positional else place.name
             meaning = re.split(r"(?<!\.\.)\. ", place.parameter.help or "")[0].removesuffix(".")
-            return f"`{verb}` needs {name}{meaning and f' ({meaning})'}. See `{verb} --help`."
+            message = f"`{verb}` needs {name}{meaning and f' ({meaning})'}."
     if isinstance(error, ArgumentOrderError):
         first = error.prior_positional_or_keyword_supplied_as_keyword_arguments[0]
-        return (
-            f"`{verb}` takes {first.field_info.name.upper()} as a positional argument, not as "
-            f"{first.tokens[0].keyword}. See `{verb} --help`."
-        )
+        name, given = first.field_info.name.upper(), first.tokens[0].keyword
+        message = f"`{verb}` takes {name} as a positional argument, not as {given}."
+    if "Did you mean" in message:
+        return message
     if isinstance(error, UnknownCommandError):
-        message = str(error).replace(", ...", " and more.")  # the parser lists eight commands
-        if "Did you mean" in message:
-            return message
+        message = message.replace(", ...", " and more.")  # the parser lists eight commands
         return (
             f"{message} `--help` lists all. There are two command lines: `sentemb` (an encoder in "
             "a folder) and `python -m flows` (pipelines, registry)."
         )
-    if isinstance(error, UnknownOptionError) and "Did you mean" not in str(error):
-        return f"{error} See `{verb} --help`."
-    if isinstance(error, UnusedCliTokensError):
-        return (
-            f"`{verb}` does not take {', '.join(error.unused_tokens or ())}. See `{verb} --help`."
-        )
-    return str(error)
+    return f"{message} See `{verb} --help`."
 
 
 def show_traceback(error: Exception) -> None:

@@ -9,6 +9,8 @@ from cyclopts import Group, Parameter, validators
 from sentemb_core.types import OnDuplicate, Splitter
 
 CORPUS = Group("Your corpus", sort_key=1)
+AtLeastOne = validators.Number(gte=1)
+NotNegative = validators.Number(gte=0)
 
 Source = Annotated[
     str,
@@ -62,9 +64,7 @@ Picture = Annotated[
     ),
 ]
 Index = Annotated[Path, Parameter(help="Parquet file of `encode --by sentence`.")]
-Top = Annotated[
-    int, Parameter(validator=validators.Number(gte=1), help="Number of documents to show.")
-]
+Top = Annotated[int, Parameter(validator=AtLeastOne, help="Number of documents to show.")]
 By = Annotated[
     Literal["document", "sentence"],
     Parameter(help="One vector per document (mean of its sentences), or per sentence."),
@@ -76,35 +76,24 @@ By = Annotated[
 class CorpusOptions:
     """How to read the source. Defaults: `config.run.CorpusConfig`."""
 
-    text_column: Annotated[
-        str | None, Parameter(help="Column of text, to be split into sentences.")
-    ] = None
-    sentences_column: Annotated[str | None, Parameter(help="Column of lists of sentences.")] = None
-    id_column: Annotated[
-        str | None, Parameter(help="Column of document ids. Default: row numbers.")
-    ] = None
-    counterpart_column: Annotated[
-        str | None,
-        Parameter(
-            help="Column with the title, headline or query of each document: the text that "
-            "validation retrieves. Never trained on. `encode` stores it, `search` shows it."
-        ),
-    ] = None
-    split: Annotated[str | None, Parameter(help="Split of a `datasets` data set.")] = None
-    encoding: Annotated[
-        str | None, Parameter(help="Encoding of text files; never guessed. Default: utf-8.")
-    ] = None
-    splitter: Annotated[
-        Splitter | None,
-        Parameter(
-            help="Sentence splitter. regex: 30 times faster, less accurate. none: every text is "
-            "one sentence. Default: syntok."
-        ),
-    ] = None
-    on_duplicate: Annotated[
-        OnDuplicate | None,
-        Parameter(help="What to do with a repeated document id. Default: keep-first."),
-    ] = None
+    text_column: str | None = None
+    """Column of text, to be split into sentences."""
+    sentences_column: str | None = None
+    """Column of lists of sentences."""
+    id_column: str | None = None
+    """Column of document ids. Default: row numbers."""
+    counterpart_column: str | None = None
+    """Column with the title, headline or query of each document: the text that validation
+    retrieves. Never trained on. `encode` stores it, `search` shows it."""
+    split: str | None = None
+    """Split of a `datasets` data set."""
+    encoding: str | None = None
+    """Encoding of text files; never guessed. Default: utf-8."""
+    splitter: Splitter | None = None
+    """Sentence splitter. regex: 30 times faster, less accurate. none: every text is one sentence.
+    Default: syntok."""
+    on_duplicate: OnDuplicate | None = None
+    """What to do with a repeated document id. Default: keep-first."""
 
     def given(self) -> dict[str, str]:
         """Given options, by field."""

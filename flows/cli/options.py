@@ -5,14 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from cyclopts import Group, Parameter, validators
+from cyclopts import Group, Parameter
 
+from sentemb_core.options import AtLeastOne, NotNegative
 from sentemb_core.types import Map
 
 RUN = Group("The run", sort_key=2)
 CELLS = Group("Only methods-small and few-shot", sort_key=2)
-AtLeastOne = validators.Number(gte=1)
-NotNegative = validators.Number(gte=0)
 SEVERAL = Parameter(consume_multiple=True, negative="")
 
 Config = Annotated[
@@ -39,78 +38,36 @@ Overrides = Annotated[
 class RunOptions:
     """Short names of the settings that change most often (`SETTINGS`)."""
 
-    name: Annotated[
-        str | None,
-        Parameter(
-            help="Name of the run and of the registered model. Default: the name of the corpus."
-        ),
-    ] = None
-    encoder: Annotated[
-        str | None,
-        Parameter(
-            help="Start encoder: static, transformer, minilm, a folder, a file of word vectors "
-            "(.txt, .vec, .bin), models:/NAME@ALIAS or a Hugging Face name. Default: static."
-        ),
-    ] = None
-    method: Annotated[
-        str | None,
-        Parameter(
-            help="Training method (`sentemb methods`). infocse_idc annotates and trains in rounds; "
-            "every other method trains once. Default: infocse_idc."
-        ),
-    ] = None
-    preset: Annotated[
-        str | None,
-        Parameter(
-            help="Settings of the method from its paper or its code, by name (`sentemb methods`). "
-            "Options and --set override it. Default: the settings for the start encoder."
-        ),
-    ] = None
-    initialiser: Annotated[
-        str | None,
-        Parameter(
-            help="Method that trains the encoder first (`sentemb methods`), for example condenser "
-            "before infocse_aux; or none. Default: conpono before rounds from random weights."
-        ),
-    ] = None
-    steps: Annotated[
-        int | None, Parameter(validator=AtLeastOne, help="Optimiser steps in each round.")
-    ] = None
-    rounds: Annotated[
-        int | None, Parameter(validator=AtLeastOne, help="Maximum number of rounds.")
-    ] = None
-    cycles: Annotated[
-        int | None,
-        Parameter(
-            validator=NotNegative,
-            help="InfoCSE++: maximum number of cycles of rounds and fine-tuning on labels.",
-        ),
-    ] = None
-    labels: Annotated[
-        str | None,
-        Parameter(
-            help="File of labelled pairs (columns doc_id, counterpart). Validation uses them "
-            "instead of the counterpart column; `--method fine_tune` and --cycles train on them."
-        ),
-    ] = None
-    label_count: Annotated[
-        int | None,
-        Parameter(validator=NotNegative, help="Number of labels to train on. Default: all."),
-    ] = None
-    postprocess: Annotated[
-        Map | None,
-        Parameter(
-            help="Also validate the start encoder and the best encoder with a map fitted on their "
-            "own vectors: BERT-whitening, partial whitening, or a small BERT-flow."
-        ),
-    ] = None
-    seed: Annotated[
-        int | None,
-        Parameter(
-            validator=NotNegative,
-            help="Seed of random weights, batches and samples in every part. Default: 42.",
-        ),
-    ] = None
+    name: str | None = None
+    """Name of the run and of the registered model. Default: the name of the corpus."""
+    encoder: str | None = None
+    """Start encoder: static, transformer, minilm, a folder, a file of word vectors (.txt, .vec,
+    .bin), models:/NAME@ALIAS or a Hugging Face name. Default: static."""
+    method: str | None = None
+    """Training method (`sentemb methods`). infocse_idc annotates and trains in rounds; every other
+    method trains once. Default: infocse_idc."""
+    preset: str | None = None
+    """Settings of the method from its paper or its code, by name (`sentemb methods`). Options and
+    --set override it. Default: the settings for the start encoder."""
+    initialiser: str | None = None
+    """Method that trains the encoder first (`sentemb methods`), for example condenser before
+    infocse_aux; or none. Default: conpono before rounds from random weights."""
+    steps: Annotated[int | None, Parameter(validator=AtLeastOne)] = None
+    """Optimiser steps in each round."""
+    rounds: Annotated[int | None, Parameter(validator=AtLeastOne)] = None
+    """Maximum number of rounds."""
+    cycles: Annotated[int | None, Parameter(validator=NotNegative)] = None
+    """InfoCSE++: maximum number of cycles of rounds and fine-tuning on labels."""
+    labels: str | None = None
+    """File of labelled pairs (columns doc_id, counterpart). Validation uses them instead of the
+    counterpart column; `--method fine_tune` and --cycles train on them."""
+    label_count: Annotated[int | None, Parameter(validator=NotNegative)] = None
+    """Number of labels to train on. Default: all."""
+    postprocess: Map | None = None
+    """Also validate the start encoder and the best encoder with a map fitted on their own vectors:
+    BERT-whitening, partial whitening, or a small BERT-flow."""
+    seed: Annotated[int | None, Parameter(validator=NotNegative)] = None
+    """Seed of random weights, batches and samples in every part. Default: 42."""
 
 
 NO_RUN_OPTIONS = RunOptions()
@@ -140,40 +97,19 @@ class SuiteOptions:
     Each field has a counterpart in `benchmark_settings.BenchmarkSettings`.
     """
 
-    tasks: Annotated[
-        list[str] | None,
-        SEVERAL,
-        Parameter(
-            help="Names of tasks, or of groups: retrieval, sts, transfer, reviews, probing. "
-            "The name of a --beir folder selects only it. Default: the first three groups."
-        ),
-    ] = None
-    data: Annotated[
-        str | None, Parameter(help="Folder with the files of the tasks. Default: $SENTEMB_DATA.")
-    ] = None
-    beir: Annotated[
-        list[str] | None,
-        SEVERAL,
-        Parameter(
-            help="Folders in BEIR format; each is a task. Queries: qrels/test.tsv, or the only "
-            "split."
-        ),
-    ] = None
-    split: Annotated[
-        str | None,
-        Parameter(
-            name="--beir-split",
-            help="Split of the BEIR folders: the queries of qrels/NAME.tsv. Default: test, or the "
-            "only split.",
-        ),
-    ] = None
-    vectors: Annotated[
-        Literal["text", "sentence_mean", "unit_sentence_mean"],
-        Parameter(
-            help="Vector of a document: of its whole text (as in MTEB), or the mean of the vectors "
-            "of its sentences, as they are or normalised."
-        ),
-    ] = "text"
+    tasks: Annotated[list[str] | None, SEVERAL] = None
+    """Names of tasks, or of groups: retrieval, sts, transfer, reviews, probing. The name of a
+    --beir folder selects only it. Default: the first three groups."""
+    data: str | None = None
+    """Folder with the files of the tasks. Default: $SENTEMB_DATA."""
+    beir: Annotated[list[str] | None, SEVERAL] = None
+    """Folders in BEIR format; each is a task. Queries: qrels/test.tsv, or the only split."""
+    split: Annotated[str | None, Parameter(name="--beir-split")] = None
+    """Split of the BEIR folders: the queries of qrels/NAME.tsv. Default: test, or the only
+    split."""
+    vectors: Literal["text", "sentence_mean", "unit_sentence_mean"] = "text"
+    """Vector of a document: of its whole text (as in MTEB), or the mean of the vectors of its
+    sentences, as they are or normalised."""
 
 
 DEFAULT_SUITE = SuiteOptions()
@@ -184,81 +120,33 @@ DEFAULT_SUITE = SuiteOptions()
 class TableOptions:
     """Options of `reproduce`; an option that is absent keeps the default of the table."""
 
-    preset: Annotated[
-        Literal["small", "paper"] | None,
-        Parameter(
-            help="Scale of a paper's experiment. small: two CPU cores and open corpora. paper: the "
-            "settings of the paper, which need its data. Default: small."
-        ),
-    ] = None
-    data: Annotated[
-        str | None,
-        Parameter(
-            help="Folder with the corpora and STS files. Default: $SENTEMB_DATA; for few-shot the "
-            "data folder of the repository."
-        ),
-    ] = None
-    encoder: Annotated[
-        str | None,
-        Parameter(
-            help="Start encoder of every row, as in `run`. Rows that continue a Condenser head "
-            "need a folder that has one. Default: the preset's; methods-small: transformer; "
-            "few-shot: static."
-        ),
-    ] = None
-    seeds: Annotated[
-        list[int] | None,
-        SEVERAL,
-        Parameter(
-            help="Seeds; each row is the mean over them. Default: 42 43 44; methods-small: 42."
-        ),
-    ] = None
-    steps: Annotated[
-        int | None,
-        Parameter(
-            validator=AtLeastOne,
-            help="Steps of each training. Default: 1,000; minilm: 200; a paper's table: 300, most "
-            "tables of `mutual`: 600.",
-        ),
-    ] = None
-    candidates: Annotated[
-        int | None,
-        Parameter(validator=AtLeastOne, help="Documents in a validation pool. Default: 1,000."),
-    ] = None
-    max_documents: Annotated[
-        int | None,
-        Parameter(validator=AtLeastOne, help="Size of a sample of each corpus. Default: all."),
-    ] = None
-    corpora: Annotated[
-        list[str] | None,
-        SEVERAL,
-        Parameter(
-            group=CELLS,
-            help="Default: blog_usgov news_reuters21578 plain_sentences, and long_elife for "
-            "declutr; few-shot: blog_usgov.",
-        ),
-    ] = None
-    methods: Annotated[
-        list[str] | None,
-        SEVERAL,
-        Parameter(
-            group=CELLS,
-            help="Methods (`sentemb methods`). Default: all; few-shot: conpono infocse_idc.",
-        ),
-    ] = None
-    counts: Annotated[
-        list[int] | None,
-        SEVERAL,
-        Parameter(group=CELLS, help="Only few-shot: label counts. Default: 100 250 1000."),
-    ] = None
-    batch_size: Annotated[
-        int | None,
-        Parameter(
-            group=CELLS,
-            validator=AtLeastOne,
-            help="Pairs in a step, except in fine-tuning. Default: 64.",
-        ),
-    ] = None
+    preset: Literal["small", "paper"] | None = None
+    """Scale of a paper's experiment. small: two CPU cores and open corpora. paper: the settings of
+    the paper, which need its data. Default: small."""
+    data: str | None = None
+    """Folder with the corpora and STS files. Default: $SENTEMB_DATA; for few-shot the data folder
+    of the repository."""
+    encoder: str | None = None
+    """Start encoder of every row, as in `run`. Rows that continue a Condenser head need a folder
+    that has one. Default: the preset's; methods-small: transformer; few-shot: static."""
+    seeds: Annotated[list[int] | None, SEVERAL] = None
+    """Seeds; each row is the mean over them. Default: 42 43 44; methods-small: 42."""
+    steps: Annotated[int | None, Parameter(validator=AtLeastOne)] = None
+    """Steps of each training. Default: 1,000; minilm: 200; a paper's table: 300, most tables of
+    `mutual`: 600."""
+    candidates: Annotated[int | None, Parameter(validator=AtLeastOne)] = None
+    """Documents in a validation pool. Default: 1,000."""
+    max_documents: Annotated[int | None, Parameter(validator=AtLeastOne)] = None
+    """Size of a sample of each corpus. Default: all."""
+    corpora: Annotated[list[str] | None, SEVERAL, Parameter(group=CELLS)] = None
+    """Default: blog_usgov news_reuters21578 plain_sentences, and long_elife for declutr; few-shot:
+    blog_usgov."""
+    methods: Annotated[list[str] | None, SEVERAL, Parameter(group=CELLS)] = None
+    """Methods (`sentemb methods`). Default: all; few-shot: conpono infocse_idc."""
+    counts: Annotated[list[int] | None, SEVERAL, Parameter(group=CELLS)] = None
+    """Only few-shot: label counts. Default: 100 250 1000."""
+    batch_size: Annotated[int | None, Parameter(group=CELLS, validator=AtLeastOne)] = None
+    """Pairs in a step, except in fine-tuning. Default: 64."""
 
 
 NO_TABLE_OPTIONS = TableOptions()

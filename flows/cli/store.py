@@ -10,7 +10,6 @@ from typing import Annotated
 
 from cyclopts import Parameter, validators
 
-from flows.cli.options import NotNegative
 from sentemb_core import console
 from sentemb_core.formats import counted
 from sentemb_core.options import (
@@ -18,6 +17,7 @@ from sentemb_core.options import (
     By,
     CorpusOptions,
     Json,
+    NotNegative,
     Out,
     Overwrite,
     Searched,

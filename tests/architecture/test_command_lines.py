@@ -20,7 +20,7 @@ COMMANDS = [
 
 
 def options_of(program: str, command: str):
-    return PROGRAMS[program][command].assemble_argument_collection()
+    return PROGRAMS[program][command].assemble_argument_collection(parse_docstring=True)
 
 
 def test_every_command_and_option_has_a_help_text(capsys):
