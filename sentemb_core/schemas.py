@@ -1,36 +1,39 @@
 """Arrow schemas of the tables between stages."""
 
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import pyarrow as pa
 
-DOCUMENTS = pa.schema(
-    [
-        pa.field("doc_id", pa.string(), nullable=False),
-        pa.field("sentences", pa.list_(pa.string()), nullable=False),
-        pa.field("counterpart", pa.string()),
-        pa.field("source_row", pa.int64(), nullable=False),
-    ]
+
+def _table(types: Mapping[str, Any], nullable: Collection[str] = ()) -> Any:
+    """Schema with a type for each column; only the columns in `nullable` may hold nulls."""
+    return pa.schema([pa.field(name, kind, name in nullable) for name, kind in types.items()])
+
+
+DOCUMENTS = _table(
+    {
+        "doc_id": pa.string(),
+        "sentences": pa.list_(pa.string()),
+        "counterpart": pa.string(),
+        "source_row": pa.int64(),
+    },
+    nullable=("counterpart",),
 )
 """One row per usable document, in the order of the source."""
 
-QUARANTINE = pa.schema(
-    [
-        pa.field("where", pa.string(), nullable=False),
-        pa.field("row", pa.int64(), nullable=False),
-        pa.field("reason", pa.string(), nullable=False),
-        pa.field("excerpt", pa.string(), nullable=False),
-    ]
+QUARANTINE = _table(
+    {"where": pa.string(), "row": pa.int64(), "reason": pa.string(), "excerpt": pa.string()}
 )
 """One row per refused row: file, row or line (from 0), reason code, first characters."""
 
-DOCUMENT_INDEX = pa.schema(
-    [
-        pa.field("doc_id", pa.string(), nullable=False),
-        pa.field("first_sentence", pa.int64(), nullable=False),
-        pa.field("sentence_count", pa.int32(), nullable=False),
-        pa.field("held_out", pa.bool_(), nullable=False),
-    ]
+DOCUMENT_INDEX = _table(
+    {
+        "doc_id": pa.string(),
+        "first_sentence": pa.int64(),
+        "sentence_count": pa.int32(),
+        "held_out": pa.bool_(),
+    }
 )
 """One row per document of the token cache. Held-out documents are encoded, never trained on."""
 
@@ -40,21 +43,21 @@ def sentences(token_type: Any) -> Any:
 
     tokens: what the encoder reads; rest: tokens that were cut off.
     """
-    return pa.schema(
-        [
-            pa.field("sentence", pa.int64(), nullable=False),
-            pa.field("document", pa.int64(), nullable=False),
-            pa.field("text", pa.string(), nullable=False),
-            pa.field("text_hash", pa.int64(), nullable=False),
-            pa.field("tokens", pa.list_(token_type), nullable=False),
-            pa.field("rest", pa.list_(token_type), nullable=False),
-        ]
+    return _table(
+        {
+            "sentence": pa.int64(),
+            "document": pa.int64(),
+            "text": pa.string(),
+            "text_hash": pa.int64(),
+            "tokens": pa.list_(token_type),
+            "rest": pa.list_(token_type),
+        }
     )
 
 
 def embeddings(dim: int, storage: Any) -> Any:
     """One row per sentence, in the order of the token cache; float16 or float32."""
-    return pa.schema([pa.field("embedding", pa.list_(storage, dim), nullable=False)])
+    return _table({"embedding": pa.list_(storage, dim)})
 
 
 def graph(degree: int) -> Any:
@@ -62,35 +65,19 @@ def graph(degree: int) -> Any:
 
     `neighbour` is the index of a sentence, or -1 if the document has no more.
     """
-    return pa.schema(
-        [
-            pa.field("neighbour", pa.list_(pa.int64(), degree), nullable=False),
-            pa.field("weight", pa.list_(pa.float32(), degree), nullable=False),
-        ]
+    return _table(
+        {
+            "neighbour": pa.list_(pa.int64(), degree),
+            "weight": pa.list_(pa.float32(), degree),
+        }
     )
 
 
-EDGES = pa.schema(
-    [
-        pa.field("i", pa.int64(), nullable=False),
-        pa.field("j", pa.int64(), nullable=False),
-        pa.field("weight", pa.float32(), nullable=False),
-    ]
-)
+EDGES = _table({"i": pa.int64(), "j": pa.int64(), "weight": pa.float32()})
 """Edges of the pruned graph (mutual, Eq. 3), each once, i < j, sorted."""
 
-CLUSTERS = pa.schema(
-    [
-        pa.field("sentence", pa.int64(), nullable=False),
-        pa.field("cluster", pa.int32(), nullable=False),
-    ]
-)
+CLUSTERS = _table({"sentence": pa.int64(), "cluster": pa.int32()})
 """Cluster of every sentence, numbered from 0 in its document by first sentence."""
 
-PAIRS = pa.schema(
-    [
-        pa.field("i", pa.int64(), nullable=False),
-        pa.field("j", pa.int64(), nullable=False),
-    ]
-)
+PAIRS = _table({"i": pa.int64(), "j": pa.int64()})
 """Positive pairs (mutual, Eq. 4), each once, i < j."""

@@ -19,21 +19,13 @@ TABLES = {
 }
 """Stage -> the table of settings that it takes as `config`."""
 
-ANNOTATION_STAGES = (
-    "encode_sentences",
-    "build_graph",
-    "encode_and_build_graph",
-    "prune_graph",
-    "add_related",
-    "cluster_by_kmeans",
-    "export_pairs",
-)
-"""Stages whose arguments are single settings of the annotation."""
-
 OTHER_NAMES = {
     "read_labels.config.source": "the bytes of labels.source",
     "build_graph.degree": "annotation.graph_degree or annotation.top_k",
     "encode_and_build_graph.degree": "annotation.graph_degree or annotation.top_k",
+    "add_related.seed": "annotation.seed",
+    "cluster_by_kmeans.seed": "annotation.seed",
+    "export_pairs.seed": "annotation.seed",
     "random_scores.seed": "encoder.seed",
     "draw_labels.share": "validation.label_share",
     "draw_labels.count": "labels.count",
@@ -42,8 +34,8 @@ OTHER_NAMES = {
 }
 """Stage and argument -> the setting, where their names differ."""
 
-SOURCES = {"read_corpus": "corpus.source", "read_labels": "labels.source"}
-"""Stage -> the setting that names its input file."""
+OF_ANNOTATION = AnnotationConfig.model_fields.keys() - {"seed"}
+"""Settings that stages of the annotation take under their own name; other stages have seeds."""
 
 KEY_PART = re.compile(r"(?<![\w.])(?:arguments|numeric|libraries)\.([\w.]+)")
 """A part of a stage's key, as `store.status` writes it."""
@@ -60,8 +52,8 @@ def in_settings(
         arguments: Arguments of the stage.
         config: Settings of the run; None: a table, whose cells have their own settings.
     """
-    if why == OTHER_INPUTS and stage in SOURCES:
-        return f"first time with these bytes of {SOURCES[stage]}"
+    if why == OTHER_INPUTS and stage in ("read_corpus", "read_labels"):
+        return f"first time with these bytes of {TABLES[stage]}.source"
     return KEY_PART.sub(lambda part: setting_of(part[1], stage, arguments, config), why)
 
 
@@ -71,23 +63,18 @@ def setting_of(
     """Path of a setting; `NAME of this stage` for a value that the run itself chose."""
     if known := OTHER_NAMES.get(f"{stage}.{argument}"):
         return known
-    name, _, field = argument.partition(".")
-    if name == "config" and field and stage in TABLES:
-        table = table_of(stage, arguments["config"], config)
-        value = value_at(arguments["config"], field)
-        if config and value != value_at(getattr(config, table), field):
-            return f"{field} of this stage"
-        return f"{table}.{field}"
-    if stage in ANNOTATION_STAGES and argument in AnnotationConfig.model_fields:
+    if argument in OF_ANNOTATION:
         return f"annotation.{argument}"
-    return argument
-
-
-def table_of(stage: str, given: Any, config: RunConfig | None) -> str:
-    """Name of the run's table that a stage received."""
+    name, _, field = argument.partition(".")
+    if name != "config" or stage not in TABLES:
+        return argument
+    given = arguments["config"]
+    table = next((name for name, part in config or () if part is given), TABLES[stage])
     if isinstance(config, InfoCSEPlus) and isinstance(getattr(given, "method", None), FineTune):
-        return "fine_tuning"
-    return next((name for name, part in config or () if part is given), TABLES[stage])
+        table = "fine_tuning"
+    if config and value_at(given, field) != value_at(getattr(config, table), field):
+        return f"{field} of this stage"
+    return f"{table}.{field}"
 
 
 def value_at(settings: Any, path: str) -> Any:
