@@ -13,7 +13,7 @@ import json
 import re
 import tomllib
 import unicodedata
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import reduce
 from pathlib import Path
 from typing import Any, TypeVar
@@ -38,6 +38,7 @@ from sentemb_core.config.run import (
     MethodRun,
 )
 from sentemb_core.errors import NoNegativesError, UsageError
+from sentemb_core.store.stages import flat
 from sentemb_core.types import Json
 from tasks.registered_encoders import local_name, pinned_name
 
@@ -105,7 +106,7 @@ def settings(file: Path | None, options: Mapping[str, Any], overrides: Sequence[
         tree = share_settings(tree)
     seed = tree.pop("seed", None)
     tree.pop("preset", None)
-    own_seeds = {*given} if "seed" in given else {*given, *paths_of(file_layer)}
+    own_seeds = {*given} if "seed" in given else {*given, *flat(file_layer)}
     if seed is not None:
         tree = seeded(tree, seed, own_seeds)
     tree = without_initialiser(tree, asked, given)
@@ -320,15 +321,6 @@ def table_at(tree: Json, path: str) -> Json:
     for name in path.split("."):
         tree = as_table(tree.get(name))
     return tree
-
-
-def paths_of(tree: Json, above: str = "") -> Iterator[str]:
-    """Dotted paths of all values in a tree."""
-    for name, value in tree.items():
-        if isinstance(value, dict):
-            yield from paths_of(value, f"{above}{name}.")
-        else:
-            yield above + name
 
 
 def method_of(tree: Json) -> Any:

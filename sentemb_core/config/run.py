@@ -7,7 +7,13 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from sentemb_core.config.methods import Condenser, FineTune, InfoCSEIDCPairs, MethodSettings
+from sentemb_core.config.methods import (
+    Condenser,
+    FineTune,
+    InfoCSEIDCPairs,
+    MethodConfig,
+    MethodSettings,
+)
 from sentemb_core.types import (
     Config,
     Map,
@@ -308,6 +314,18 @@ class RunConfig(Config):
     """Register the best encoder and ask the gate."""
 
     @model_validator(mode="after")
+    def _method_fits_the_run(self) -> "RunConfig":
+        kinds: dict[type[MethodConfig], type[RunConfig]]
+        kinds = {InfoCSEIDCPairs: InfoCSEIDC, FineTune: FineTuneRun}
+        kind = kinds.get(type(self.training.method), MethodRun)
+        if type(self) is not RunConfig and not isinstance(self, kind):
+            raise ValueError(
+                f"{self.training.method.name!r} trains in a {kind.__name__}, not in a "
+                f"{type(self).__name__}"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _initialiser_needs_only_documents(self) -> "RunConfig":
         method = self.initialiser and self.initialiser.method
         if isinstance(method, InfoCSEIDCPairs):
@@ -335,15 +353,6 @@ class MethodRun(RunConfig):
             )
         return self
 
-    @model_validator(mode="after")
-    def _method_needs_no_annotation(self) -> "MethodRun":
-        for method, kind in ((InfoCSEIDCPairs, "InfoCSEIDC"), (FineTune, "FineTuneRun")):
-            if isinstance(self.training.method, method):
-                raise ValueError(  # noqa: TRY004 - pydantic reports no other
-                    f"{self.training.method.name!r} is a run of {kind}, not of MethodRun"
-                )
-        return self
-
 
 class FineTuneRun(RunConfig):
     """A run of one fine-tuning on labelled pairs."""
@@ -353,11 +362,6 @@ class FineTuneRun(RunConfig):
 
     @model_validator(mode="after")
     def _there_are_labels(self) -> "FineTuneRun":
-        if not isinstance(self.training.method, FineTune):
-            raise ValueError(  # noqa: TRY004 - pydantic reports no other
-                "training.method must be 'fine_tune' in a run on labels; found "
-                f"{self.training.method.name!r}"
-            )
         if self.labels.count == 0:
             raise ValueError("labels.count is 0, but fine-tuning needs at least 2 labels")
         _check_label_share(self.validation)
@@ -382,35 +386,21 @@ class InfoCSEIDC(RunConfig):
     """Also train the same steps on neighbouring sentences, as a control without self-annotation."""
 
     @model_validator(mode="after")
-    def _rounds_self_annotate(self) -> "InfoCSEIDC":
-        method, annotation = self.training.method, self.annotation
-        if not isinstance(method, InfoCSEIDCPairs):
-            raise ValueError(  # noqa: TRY004 - pydantic reports no other
-                "training.method must be 'infocse_idc' in rounds; found "
-                f"{method.name!r}. Another method can be the initialiser"
-            )
-        if method.batches == "cluster":
-            self._check_cluster_batches(annotation)
+    def _cluster_batches_use_all_pairs(self) -> "InfoCSEIDC":
+        if getattr(self.training.method, "batches", "pair") != "cluster":
+            return self
+        for name, fitting, hint in (
+            ("positives", "cluster", ""),
+            ("max_partners", None, "use training.method.max_per_cluster instead, or "),
+            ("min_distance", 1, "leave it at 1, or "),
+        ):
+            value = getattr(self.annotation, name)
+            if value != fitting:
+                raise ValueError(
+                    f"cluster batches use all pairs of a cluster, but annotation.{name} is "
+                    f"{value!r}: {hint}set training.method.batches to 'pair'"
+                )
         return self
-
-    @staticmethod
-    def _check_cluster_batches(annotation: AnnotationConfig) -> None:
-        rule = "cluster batches use all pairs of a cluster"
-        way_out = "set training.method.batches to 'pair'"
-        if annotation.positives != "cluster":
-            raise ValueError(
-                f"{rule}, but annotation.positives is {annotation.positives!r}: {way_out}"
-            )
-        if annotation.max_partners:
-            raise ValueError(
-                f"{rule}, but annotation.max_partners is {annotation.max_partners}: use "
-                f"training.method.max_per_cluster instead, or {way_out}"
-            )
-        if annotation.min_distance > 1:
-            raise ValueError(
-                f"{rule}, but annotation.min_distance is {annotation.min_distance}: leave it at 1, "
-                f"or {way_out}"
-            )
 
 
 class InfoCSEPlus(InfoCSEIDC):

@@ -18,7 +18,7 @@ from flows.presets import (
 from sentemb_core.config.run import EncoderConfig
 from sentemb_core.encoder.checkpoint import save_encoder
 from sentemb_core.encoder.start import start_encoder
-from sentemb_core.errors import NoNegativesError, UsageError
+from sentemb_core.errors import UsageError
 from sentemb_core.store.machine import fast_precision
 from sentemb_core.store.stages import flat
 
@@ -156,11 +156,6 @@ def test_an_error_has_the_path_the_value_and_the_closest_name(override: str, val
     assert [value for value in values if value not in message] == []
 
 
-def test_a_batch_of_one_has_a_code_of_its_own():
-    with pytest.raises(NoNegativesError, match=r"E301 training\.batch_size: .*found 1$"):
-        made("training.batch_size=1")
-
-
 def test_every_invalid_setting_has_a_line():
     lines = refused("training.steps=0", "rounds.patience=0").removeprefix("E001 ").splitlines()
     assert [line.split()[0].rstrip(":") for line in lines] == ["training.steps", "rounds.patience"]
@@ -205,12 +200,6 @@ def test_settings_that_exclude_each_other_are_refused(arguments: dict[str, objec
     for path in arguments:
         if path not in ("training.method", "labels.count"):
             made(**{path: arguments[path]})
-
-
-@pytest.mark.parametrize("options", [{}, {"corpus.text_column": "body"}])
-def test_a_run_needs_a_source(options: dict[str, str]):
-    with pytest.raises(UsageError, match=r"python -m flows run documents\.jsonl"):
-        settings(None, options, [])
 
 
 @pytest.mark.parametrize(
