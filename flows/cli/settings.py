@@ -38,7 +38,6 @@ from sentemb_core.config.run import (
     MethodRun,
 )
 from sentemb_core.errors import NoNegativesError, UsageError
-from sentemb_core.store.stages import flat
 from sentemb_core.types import Json
 from tasks.registered_encoders import local_name, pinned_name
 
@@ -106,9 +105,8 @@ def settings(file: Path | None, options: Mapping[str, Any], overrides: Sequence[
         tree = share_settings(tree)
     seed = tree.pop("seed", None)
     tree.pop("preset", None)
-    own_seeds = {*given} if "seed" in given else {*given, *flat(file_layer)}
     if seed is not None:
-        tree = seeded(tree, seed, own_seeds)
+        tree = seeded(tree, seed, command_layer if "seed" in given else asked)
     tree = without_initialiser(tree, asked, given)
     run = checked(with_name(with_full_paths(tree)))
     require_effect(run, given)
@@ -212,10 +210,12 @@ def share_settings(tree: Json) -> Json:
     return tree
 
 
-def seeded(tree: Json, seed: Any, own: Collection[str]) -> Json:
-    """Set the seed of every part that draws random numbers, except the paths in `own`."""
+def seeded(tree: Json, seed: Any, own: Json) -> Json:
+    """Set the seed of every part that draws random numbers, except those with a seed in `own`."""
     parts = [*SEEDED, *(part for part in SEEDED_IF_PRESENT if tree.get(part))]
-    return merged(tree, {part: {"seed": seed} for part in parts if f"{part}.seed" not in own})
+    return merged(
+        tree, {part: {"seed": seed} for part in parts if "seed" not in table_at(own, part)}
+    )
 
 
 def without_initialiser(tree: Json, asked: Json, given: Collection[str]) -> Json:
