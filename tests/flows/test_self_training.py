@@ -122,8 +122,11 @@ def test_every_method_without_annotation_can_initialise(corpus_file: Path, encod
 
 
 def test_an_initialiser_that_its_encoder_cannot_train_is_refused(corpus_file: Path):
-    static = [(one.name, "static", one.name) for one in INITIALISERS if not one.takes_static]
-    headless = [(one.name, "transformer", "random_head") for one in INITIALISERS if one.continues]
+    needs = {name: METHODS[name].encoder for name in INITIALISERS}
+    static = [(name, "static", name) for name in needs if needs[name] != "any"]
+    headless = [
+        (name, "transformer", "random_head") for name in needs if needs[name] == "condensed"
+    ]
     assert static
     assert headless
     for method, encoder, value in static + headless:
