@@ -19,7 +19,7 @@ def serve(
         Parameter(validator=validators.Number(gte=0, lte=65_535), help="0: any free one."),
     ] = 4200,
     for_: Annotated[float | None, Parameter(name="--for", help="Seconds.")] = None,
-    mlflow: Annotated[bool, Parameter(negative="", help="MLflow's pages too.")] = False,
+    mlflow: Annotated[bool, Parameter(help="MLflow's pages too.")] = False,
 ) -> int:
     """Serve Prefect's pages, a worker and the schedules until Ctrl-C or for some seconds."""
     from deployments import local

@@ -25,7 +25,7 @@ app = console.command_line(
     "Train a sentence encoder on your documents: runs, their store, the model registry.",
 )
 RunId = Annotated[str | None, Parameter(help="Id of the run. Default: the last run.")]
-DryRun = Annotated[bool, Parameter(negative="", help="Show what would run and why, then stop.")]
+DryRun = Annotated[bool, Parameter(help="Show what would run and why, then stop.")]
 CorpusFile = Annotated[
     str | None,
     Parameter(
@@ -120,7 +120,6 @@ def benchmark(
     fusion: Annotated[
         bool,
         Parameter(
-            negative="",
             help="Also combine BM25 and vectors: BM25 + alpha x cosine, and rank fusion.",
         ),
     ] = False,

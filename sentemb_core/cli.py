@@ -181,9 +181,7 @@ def annotate(
     ] = 1,
     mutual: Annotated[
         bool,
-        Parameter(
-            negative="", help="Keep an edge only if each end is a nearest neighbour of the other."
-        ),
+        Parameter(help="Keep an edge only if each end is a nearest neighbour of the other."),
     ] = False,
     picture: Picture = None,
     corpus: CorpusOptions = DEFAULTS,

@@ -47,7 +47,8 @@ _debugging: ContextVar[bool] = ContextVar("debugging", default=False)
 
 def command_line(name: str, purpose: str) -> App:
     """A command line; every command has `--debug`."""
-    app = App(name=name, help=purpose, version=lambda: version("sentemb"))
+    no_negations = Parameter(negative=())  # no option --no-json
+    app = App(name, purpose, version=lambda: version("sentemb"), default_parameter=no_negations)
     for layer in (app, app.meta):
         layer.suppress_keyboard_interrupt = False  # `run` handles it
     atexit.register(gc.freeze)  # the last collection would visit all of torch: 2.6 s

@@ -28,7 +28,7 @@ Searched = Annotated[
         "which are encoded for this query.",
     ),
 ]
-Json = Annotated[bool, Parameter(name="--json", negative="", help="Print the result as JSON.")]
+Json = Annotated[bool, Parameter(name="--json", help="Print the result as JSON.")]
 
 
 def in_a_folder(_: object, path: Path | None) -> None:
@@ -55,7 +55,7 @@ Out = Annotated[
         help="Parquet file to write.",
     ),
 ]
-Overwrite = Annotated[bool, Parameter(negative="", help="Replace an existing file.")]
+Overwrite = Annotated[bool, Parameter(help="Replace an existing file.")]
 Picture = Annotated[
     Path | None,
     Parameter(

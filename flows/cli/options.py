@@ -12,7 +12,7 @@ from sentemb_core.types import Map
 
 RUN = Group("The run", sort_key=2)
 CELLS = Group("Only methods-small and few-shot", sort_key=2)
-SEVERAL = Parameter(consume_multiple=True, negative="")
+SEVERAL = Parameter(consume_multiple=True)
 
 Config = Annotated[
     Path | None,
@@ -26,7 +26,6 @@ Overrides = Annotated[
     Parameter(
         name="--set",
         group=RUN,
-        negative="",
         help="Any setting by its path, for example --set training.batch_size=256. Repeatable. "
         "`python -m flows settings` lists the paths.",
     ),

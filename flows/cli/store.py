@@ -229,7 +229,7 @@ def serve(
     for_: Annotated[
         float | None, Parameter(name="--for", help="Seconds to serve. Default: until Ctrl-C.")
     ] = None,
-    mlflow: Annotated[bool, Parameter(negative="", help="Also serve the MLflow UI.")] = False,
+    mlflow: Annotated[bool, Parameter(help="Also serve the MLflow UI.")] = False,
 ) -> int:
     """Serve Prefect, a worker and the nightly schedule on loopback."""
     from flows.environment import prepare
@@ -261,7 +261,7 @@ def gc(
     keep_runs: Annotated[
         int, Parameter(validator=NotNegative, help="Keep the artifacts of this many last runs.")
     ] = 10,
-    dry_run: Annotated[bool, Parameter(negative="", help="Count, and remove nothing.")] = False,
+    dry_run: Annotated[bool, Parameter(help="Count, and remove nothing.")] = False,
     json: Json = False,
 ) -> int:
     """Remove artifacts older than an hour that no registered model and no recent run needs."""
