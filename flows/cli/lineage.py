@@ -3,7 +3,6 @@
 import re
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -28,54 +27,37 @@ PARAMETERS: Mapping[str, str] = {
 """Stage -> the parameters in its line; `--json` has all."""
 
 
-@dataclass(frozen=True)
-class Line:
-    """An artifact, its depth, and the lines of the other artifacts that it was made from."""
-
-    origin: "Origin"
-    depth: int
-    also: list[int] = field(default_factory=list[int])
-
-
 def lineage_table(lineage: "Lineage") -> "Table":
     """Every artifact once, below the first artifact that was made from it."""
     from rich.table import Table
 
+    origins = {origin.ref.digest: origin for origin in lineage.origins}
+    numbers: dict[str, int] = {}
+    rows: list[tuple[list[str], list[str]]] = []
+
+    def add(origin: "Origin", depth: int) -> None:
+        """Add the row of an artifact, then the rows of its inputs that have no row yet."""
+        also_from: list[str] = []
+        made = f"{datetime.fromtimestamp(origin.created):%Y-%m-%d %H:%M}" if origin.created else ""
+        artifact = f"{'  ' * depth}{origin.ref.kind} {origin.ref.digest[:12]}"
+        by = origin.stage or "(no record)"
+        rows.append(([artifact, by, made, plain(parameters(origin))], also_from))
+        numbers[origin.ref.digest] = len(rows)
+        for ref in origin.inputs:
+            if ref.digest in numbers:
+                also_from.append(str(numbers[ref.digest]))
+            else:
+                add(origins[ref.digest], depth + 1)
+
+    add(lineage.origins[0], 0)
     table = Table(box=None)
     for name in ("", "artifact", "made by", "when"):
         table.add_column(name, no_wrap=True)
     for name in ("with", "also made from"):
         table.add_column(name)
-    for number, line in enumerate(lines_of(lineage), 1):
-        origin = line.origin
-        table.add_row(
-            str(number),
-            f"{'  ' * line.depth}{origin.ref.kind} {origin.ref.digest[:12]}",
-            origin.stage or "(no record)",
-            f"{datetime.fromtimestamp(origin.created):%Y-%m-%d %H:%M}" if origin.created else "",
-            plain(parameters(origin)),
-            " ".join(map(str, line.also)),
-        )
+    for number, (cells, also_from) in enumerate(rows, 1):
+        table.add_row(str(number), *cells, " ".join(also_from))
     return table
-
-
-def lines_of(lineage: "Lineage") -> list[Line]:
-    """The artifacts in the order of the table."""
-    origins = {origin.ref.digest: origin for origin in lineage.origins}
-    numbers: dict[str, int] = {}
-    lines: list[Line] = []
-
-    def add(origin: "Origin", depth: int) -> None:
-        lines.append(line := Line(origin, depth))
-        numbers[origin.ref.digest] = len(lines)
-        for ref in origin.inputs:
-            if ref.digest in numbers:
-                line.also.append(numbers[ref.digest])
-            else:
-                add(origins[ref.digest], depth + 1)
-
-    add(lineage.origins[0], 0)
-    return lines
 
 
 def parameters(origin: "Origin") -> str:
