@@ -169,15 +169,12 @@ _CLS: Json = {"pooling": "cls_before_pooler"}
 _MEAN: Json = {"pooling": "mean"}
 _DOT: Json = {"similarity": "dot"}
 _SHORT: Json = {"max_length": 32}
-_SHORT_CLS: Json = {**_CLS, **_SHORT}
-_SHORT_MEAN: Json = {**_MEAN, **_SHORT}
-_SHORT_DOT: Json = {**_DOT, **_SHORT}
 PRESET_ENCODERS: Mapping[str, Json] = {
-    **dict.fromkeys(("simcse", "esimcse", "infocse_aux", "diffcse", "rtd_mlm"), _SHORT_CLS),
+    **dict.fromkeys(("simcse", "esimcse", "infocse_aux", "diffcse", "rtd_mlm"), _CLS | _SHORT),
     **dict.fromkeys(("hicl", "condenser", "sg_opt", "tsdae"), _CLS),
-    **dict.fromkeys(("clm_autoencoder", "mlm_autoencoder", "bce"), _SHORT_MEAN),
+    **dict.fromkeys(("clm_autoencoder", "mlm_autoencoder", "bce"), _MEAN | _SHORT),
     **dict.fromkeys(("declutr", "ct", "is_bert"), _MEAN),
-    **dict.fromkeys(("infocse_idc", "fine_tune"), _SHORT_DOT),
+    **dict.fromkeys(("infocse_idc", "fine_tune"), _DOT | _SHORT),
     **dict.fromkeys(("conpono", "ict", "cpc"), _DOT),
     "sncse": _SHORT,
     "orqa": {**_DOT, "max_length": 64},

@@ -73,7 +73,6 @@ def no_server(monkeypatch):
         ("run CORPUS --stpes 3", "E001", ["--steps"]),
         ("run CORPUS --steps 0", "E001", ['"0"', "--steps", ">= 1"]),
         ("run CORPUS --initialiser simcsee", "E001", ["(--initialiser)", "'simcse'"]),
-        ("run CORPUS --set initialiser=conpono", "E001", ["initialiser.KEY=VALUE"]),
         ("run CORPUS --set training.batch_size=1", "E301", ["training.batch_size: "]),
         ("run CORPUS --config nosuch.toml", "E001", ["nosuch.toml"]),
         ("run CORPUS --config flows", "E001", ["flows"]),
@@ -237,27 +236,6 @@ def test_a_file_of_word_vectors_encodes_and_searches(call, corpus_file, tmp_path
     assert call("encode", str(corpus_file), str(index), "--by", "sentence", *options)[0] == 0
     code, out, _ = call("search", "budget", str(index), *options[:2], "--json")
     assert (code, "budget" in json.loads(out)[0]["sentence"].lower()) == (0, True)
-
-
-@pytest.mark.parametrize(
-    ("options", "warned"),
-    [
-        ("--method conpono --preset paper", 1),
-        ("--method conpono --preset paper --set training.learning_rate=0.005", 0),
-        ("--method conpono --preset paper --encoder minilm", 0),
-        ("--method conpono", 0),
-        ("--set initialiser.learning_rate=5e-5 --set training.learning_rate=5e-5", 2),
-        ("--encoder FOLDER --set training.learning_rate=5e-5", 1),
-    ],
-)
-def test_a_rate_of_a_transformer_is_warned_of_where_a_table_learns(
-    dry_run, tmp_path, options: str, warned: int
-):
-    save_encoder(static(), tmp_path / "mine", "")
-    code, _, errors = dry_run(*options.replace("FOLDER", str(tmp_path / "mine")).split())
-    lines = [line for line in errors.splitlines() if ".learning_rate" in line]
-    assert (code, len(lines)) == (0, warned)
-    assert all("learning_rate is 5e-05" in line for line in lines)
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from sentemb_core.encoder.start import start_encoder
 from sentemb_core.errors import UsageError
 from sentemb_core.store.machine import fast_precision
 from sentemb_core.store.stages import flat
+from tests.tiny import static
 
 
 def made(*overrides: str, file: Path | None = None, **options: object):
@@ -275,18 +276,32 @@ def test_transformers_compute_in_the_fast_precision_of_the_machine():
     assert made(**{"encoder.name": "static"}).training.dtype == "float32"
 
 
-def test_a_rate_of_a_table_is_warned_of_where_a_transformer_learns(tmp_path: Path):
-    file = written(tmp_path, made().model_dump_json(), "config.json")
-    warnings = preset_warnings(settings(file, {"encoder.name": "minilm"}, []))
-    rates = {"initialiser": 0.005, "training": 0.002}
-    for (part, rate), line in zip(rates.items(), warnings, strict=True):
-        assert line.startswith(f"{part}.learning_rate is {rate}")
-        assert line.endswith(f" {part}.learning_rate=5e-05.")
-    for run in (
-        settings(file, {}, []),
-        *(made(f"encoder.name={name}") for name in ("minilm", "transformer")),
-    ):
-        assert [*preset_warnings(run)] == []
+@pytest.mark.parametrize(
+    ("overrides", "warned"),
+    [
+        ("training.method=conpono", {}),
+        ("training.method=conpono preset=paper", {"training": 5e-5}),
+        ("training.method=conpono preset=paper training.learning_rate=0.005", {}),
+        ("training.method=conpono preset=paper encoder.name=minilm", {}),
+        ("training.RATE=5e-5 initialiser.RATE=5e-5", {"initialiser": 5e-5, "training": 5e-5}),
+        ("training.RATE=5e-5 encoder.name=FOLDER", {"training": 5e-5}),
+        ("encoder.name=minilm", {}),
+        ("encoder.name=transformer", {}),
+        (
+            "training.RATE=0.002 initialiser.RATE=0.005 initialiser.method=ict encoder.name=minilm",
+            {"initialiser": 0.005, "training": 0.002},
+        ),
+    ],
+)
+def test_a_rate_of_the_other_kind_of_encoder_is_warned_of(
+    tmp_path: Path, overrides: str, warned: dict[str, float]
+):
+    save_encoder(static(), tmp_path / "mine", "")
+    named = overrides.replace("FOLDER", str(tmp_path / "mine")).replace("RATE", "learning_rate")
+    lines = [*preset_warnings(made(*named.split()))]
+    for (part, rate), line in zip(warned.items(), lines, strict=True):
+        assert line.startswith(f"{part}.learning_rate is {rate:g},")
+        assert line.endswith(".learning_rate=5e-05.") == (rate > 1e-3)
 
 
 def test_a_preset_in_a_file_comes_before_the_other_settings(tmp_path: Path):
