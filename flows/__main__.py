@@ -1,6 +1,5 @@
 """python -m flows: run pipelines, inspect their store, use the model registry."""
 
-from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
