@@ -198,9 +198,13 @@ class Lineage(Value):
 def lineage(store: Store, ref: ArtifactRef) -> Lineage:
     """Return the way from an artifact back to its sources, breadth first.
 
-    If several stages made equal bytes, the earliest record counts.
+    If several stages made equal bytes, the earliest record counts that did not also read them.
     """
-    makers = _first_makers(store)
+    makers: dict[ArtifactRef, Record] = {}
+    for record in all_records(store):
+        for output in record.outputs:
+            if output not in record.inputs:
+                makers.setdefault(output, record)
     origins: dict[str, Origin] = {}
     todo = [ref]
     while todo:
@@ -218,35 +222,22 @@ def encoder_behind(store: Store, refs: Sequence[ArtifactRef]) -> ArtifactRef | N
     return next((ref for ref in chain(refs, before) if ref.kind == "model"), None)
 
 
-def _first_makers(store: Store) -> dict[ArtifactRef, Record]:
-    """Return for every artifact the earliest record with it as an output and not as an input."""
-    makers: dict[ArtifactRef, Record] = {}
-    for record in all_records(store):
-        for ref in record.outputs:
-            if ref not in record.inputs:
-                makers.setdefault(ref, record)
-    return makers
-
-
 def _origin(ref: ArtifactRef, record: Record | None) -> Origin:
+    """Return the origin; its parameters are arguments without references, and numeric tags."""
     if record is None:
         return Origin(ref=ref)
+    parameters = {
+        name.removeprefix("arguments."): value
+        for name, value in record.parts.items()
+        if name.startswith(("arguments.", "numeric."))
+        and not (isinstance(value, str) and len(value.partition(":")[2]) == 64)
+    }
     return Origin(
         ref=ref,
         stage=record.stage,
         key=record.key,
         code=record.parts.get("code"),
-        parameters=_parameters(record.parts),
+        parameters=parameters,
         inputs=record.inputs,
         created=record.created,
     )
-
-
-def _parameters(parts: Json) -> Json:
-    """Return the arguments of a key that are not references, and its numeric tags."""
-    return {
-        name.removeprefix("arguments."): value
-        for name, value in parts.items()
-        if name.startswith(("arguments.", "numeric."))
-        and not (isinstance(value, str) and len(value.partition(":")[2]) == 64)
-    }
