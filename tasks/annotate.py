@@ -31,14 +31,15 @@ def encode_and_build_graph(
     storage: Storage,
 ) -> ArtifactRef:
     """Return the graph of `build_graph` without vectors on disk, for a very large corpus."""
-    from sentemb_core.annotation.graph import write_graph_fused
+    from sentemb_core.annotation.embeddings import FreshVectors
+    from sentemb_core.annotation.graph import write_graph
     from sentemb_core.corpus.tokens import TokenCorpus
     from sentemb_core.encoder.checkpoint import load_encoder
 
     corpus = TokenCorpus.open(artifact_path(sentences))
     with new_artifact("graph") as draft:
-        made = load_encoder(artifact_path(encoder))
-        write_graph_fused(made, corpus, degree, storage, dtype, draft.path, min_distance)
+        vectors = FreshVectors(load_encoder(artifact_path(encoder)), corpus, storage, dtype)
+        write_graph(corpus, vectors, degree, draft.path, min_distance)
     return draft.ref
 
 
@@ -93,7 +94,7 @@ def cluster_by_kmeans(
 ) -> ArtifactRef:
     """Return the clusters of one k-means over all sentences (the ablation of mutual, Table 3)."""
     from sentemb_core.annotation.embeddings import Embeddings
-    from sentemb_core.annotation.kmeans_files import write_kmeans_clusters
+    from sentemb_core.annotation.clusters import write_kmeans_clusters
     from sentemb_core.corpus.tokens import TokenCorpus
     from sentemb_core.encoder.checkpoint import load_encoder
 

@@ -74,7 +74,7 @@ def train_encoder(
     annotation = validate = None
     if clusters and pairs:
         annotation = StoredAnnotation(
-            corpus, Clusters.open(artifact_path(clusters)), Pairs.open(artifact_path(pairs))
+            corpus, Clusters(artifact_path(clusters)), Pairs(artifact_path(pairs))
         )
     if validation_pool:
         validate = validator(artifact_path(judged or sentences), artifact_path(validation_pool))

@@ -193,16 +193,16 @@ def diagnose_round(
     from sentemb_core.evaluation.round_diagnostics import diagnostics, write_diagnostics
 
     corpus = TokenCorpus.open(artifact_path(sentences))
-    annotated = Clusters.open(artifact_path(annotation.clusters))
+    annotated = Clusters(artifact_path(annotation.clusters))
     last = None
     if previous:
         last = (
-            Clusters.open(artifact_path(previous.clusters)),
-            Pairs.open(artifact_path(previous.pairs)),
+            Clusters(artifact_path(previous.clusters)),
+            Pairs(artifact_path(previous.pairs)),
         )
     result = diagnostics(
         corpus,
-        Pairs.open(artifact_path(annotation.pairs)),
+        Pairs(artifact_path(annotation.pairs)),
         annotated,
         last,
         Embeddings(artifact_path(before)) if before else None,
@@ -210,7 +210,7 @@ def diagnose_round(
         config.seed,
     )
     if config.dtype == "bfloat16" and config.clustering == "partition":
-        alone = PrunedGraph.open(artifact_path(annotation.edges)) if annotation.edges else annotated
+        alone = PrunedGraph(artifact_path(annotation.edges)) if annotation.edges else annotated
         drift = pair_drift(load_encoder(artifact_path(annotator)), corpus, alone, config)
         result = result.model_copy(update={"drift": drift})
     with new_artifact("diagnostics") as draft:

@@ -1,6 +1,5 @@
 """Clusters of a corpus on disk: a label per sentence, one Parquet file per shard."""
 
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -10,34 +9,63 @@ import pyarrow.parquet as pq
 from jaxtyping import Int32, Int64
 
 from sentemb_core import schemas
-from sentemb_core.annotation.corpus import Corpus, Shard
-from sentemb_core.annotation.embeddings import delta_writer
+from sentemb_core.annotation.embeddings import Embeddings, delta_writer
 from sentemb_core.annotation.graph import PrunedGraph
+from sentemb_core.annotation.kmeans import (
+    centroids,
+    clusters_by_centroid,
+    nearest_centroid,
+    training_sample,
+)
 from sentemb_core.annotation.pruning import clusters
-from sentemb_core.annotation.statistics import Agreement, adjusted_rand
+from sentemb_core.annotation.statistics import adjusted_rand
+from sentemb_core.corpus.tokens import Shard, TokenCorpus
 from sentemb_core.shards import by_shard
+from sentemb_core.types import Similarity
 
 
-def write_clusters(corpus: Corpus, edges: Path, out: Path) -> None:
+def write_clusters(corpus: TokenCorpus, edges: Path, out: Path) -> None:
     """Write the connected components of every shard of a pruned graph (`pruning.clusters`)."""
-    stored = PrunedGraph.open(edges)
+    stored = PrunedGraph(edges)
     for shard in corpus.shards:
         labels = clusters(stored.shard(shard.index), corpus.shard_offsets(shard.index))
         write_labels(labels, shard, out)
 
 
-@dataclass(frozen=True)
+def write_kmeans_clusters(
+    corpus: TokenCorpus,
+    vectors: Embeddings,
+    n_clusters: int,
+    similarity: Similarity,
+    seed: int,
+    out: Path,
+) -> None:
+    """Write the clusters of one k-means over all sentences: centroids first, then every shard.
+
+    Raises:
+        BadDataError: There are fewer sentences than clusters.
+    """
+    sample = training_sample(len(corpus), seed)
+    bounds = np.searchsorted(sample, [shard.sentences.start for shard in corpus.shards])
+    parts = np.split(sample, bounds[1:])
+    drawn = [
+        vectors.shard(shard.index)[part - shard.sentences.start]
+        for shard, part in zip(corpus.shards, parts, strict=True)
+    ]
+    middle = centroids(np.concatenate(drawn), n_clusters, similarity, seed)
+    for shard in corpus.shards:
+        nearest = nearest_centroid(vectors.shard(shard.index), middle, similarity)
+        write_labels(clusters_by_centroid(nearest, corpus.shard_offsets(shard.index)), shard, out)
+
+
 class Clusters:
-    """The clusters that `write_clusters` or `kmeans_files.write_kmeans_clusters` wrote."""
+    """The clusters that `write_clusters` or `write_kmeans_clusters` wrote."""
 
-    files: list[Path]
-
-    @classmethod
-    def open(cls, path: Path) -> "Clusters":
-        return cls(sorted(path.glob("clusters-*.parquet")))
+    def __init__(self, path: Path) -> None:
+        self._files = sorted(path.glob("clusters-*.parquet"))
 
     def shard(self, k: int) -> Int32[np.ndarray, " sentences"]:
-        return pq.read_table(self.files[k], columns=["cluster"])["cluster"].to_numpy()
+        return pq.read_table(self._files[k], columns=["cluster"])["cluster"].to_numpy()
 
     def of(self, sentences: Int64[np.ndarray, " n"]) -> Int32[np.ndarray, " n"]:
         """The labels of these sentences, in the given order."""
@@ -50,16 +78,16 @@ class Clusters:
     @cached_property
     def _ends(self) -> Int64[np.ndarray, " shards"]:
         """End of the sentences of each shard."""
-        return np.cumsum([pq.read_metadata(file).num_rows for file in self.files])
+        return np.cumsum([pq.read_metadata(file).num_rows for file in self._files])
 
 
-def churn(corpus: Corpus, one: Clusters, other: Clusters) -> float:
-    """Adjusted Rand index of two annotations of a corpus (`Agreement`), shard by shard."""
-    above = room = 0.0
+def churn(corpus: TokenCorpus, one: Clusters, other: Clusters) -> float:
+    """Adjusted Rand index over the pairs of all documents of two annotations."""
+    sums = np.zeros(2)
     for k in range(len(corpus.shards)):
-        agreement = adjusted_rand(one.shard(k), other.shard(k), corpus.shard_offsets(k))
-        above, room = above + agreement.above.sum(), room + agreement.room.sum()
-    return Agreement(np.array([above]), np.array([room])).overall
+        parts = adjusted_rand(one.shard(k), other.shard(k), corpus.shard_offsets(k))
+        sums += [part.sum() for part in parts]
+    return float(sums[0] / sums[1]) if sums[1] else 1.0
 
 
 def write_labels(labels: Int32[np.ndarray, " sentences"], shard: Shard, out: Path) -> None:

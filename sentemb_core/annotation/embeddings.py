@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from jaxtyping import Float, Float32, Int64
 
 from sentemb_core import schemas
-from sentemb_core.annotation.corpus import Sentences
+from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.encoder.batching import encode, naming_documents
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.shards import by_shard, read_arrow, write_arrow
@@ -23,16 +23,9 @@ from sentemb_core.types import Precision, Storage
 log = logging.getLogger(__name__)
 
 
-@runtime_checkable
-class Vectors(Protocol):
-    """What the graph needs: `Embeddings` on disk, or `FreshVectors`."""
-
-    def shard(self, k: int) -> Float32[np.ndarray, "sentences dim"]: ...
-
-
 def write_embeddings(
     encoder: Encoder,
-    corpus: Sentences,
+    corpus: TokenCorpus,
     out: Path,
     storage: Storage,
     dtype: Precision,
@@ -53,25 +46,17 @@ def write_embeddings(
         BadEmbeddingError: As `batching.encode`.
         StorageError: The vectors would not fit the disk. Nothing is encoded in this case.
     """
-    count = corpus.shards[-1].sentences.stop if corpus.shards else 0
-    size = count * encoder.dim * np.dtype(storage).itemsize
-    require_free(out, size, f"The vectors of {count:,} sentences")
+    size = len(corpus) * encoder.dim * np.dtype(storage).itemsize
+    require_free(out, size, f"The vectors of {len(corpus):,} sentences")
+    fresh = FreshVectors(encoder, corpus, storage, dtype)
     for shard in corpus.shards:
-        start = shard.sentences.start
-        with naming_documents(corpus.place):
-            vectors = encode(
-                encoder,
-                corpus.shard_tokens(shard.index),
-                dtype=dtype,
-                first=start,
-                progress=(lambda done, start=start: progress(start + done)) if progress else None,
-            )
-        save_vectors(out / f"embeddings-{shard.index:05d}.arrow", stored(vectors, storage, start))
+        vectors = fresh.encoded(shard.index, progress)
+        save_vectors(out / f"embeddings-{shard.index:05d}.arrow", vectors)
         del vectors  # otherwise two shards are in memory while the next is encoded
 
 
-def stored(
-    vectors: Float32[np.ndarray, "n dim"], storage: Storage, first: int = 0
+def _stored(
+    vectors: Float32[np.ndarray, "n dim"], storage: Storage, first: int
 ) -> Float[np.ndarray, "n dim"]:
     """The vectors in the form that is stored: all float32 if float16 cannot represent one."""
     largest = float(np.finfo(np.float16).max)
@@ -127,16 +112,27 @@ class FreshVectors:
     """Vectors of a shard, encoded on request and rounded as if they had been stored."""
 
     encoder: Encoder
-    corpus: Sentences
+    corpus: TokenCorpus
     storage: Storage
     dtype: Precision
 
-    def shard(self, k: int) -> Float32[np.ndarray, "sentences dim"]:
+    def shard(self, k: int) -> Float32[np.ndarray, "n dim"]:
+        return self.encoded(k).astype(np.float32, copy=False)
+
+    def encoded(
+        self, k: int, progress: Callable[[int], None] | None = None
+    ) -> Float[np.ndarray, "n dim"]:
+        """The vectors of shard `k` as `write_embeddings` stores them."""
         first = self.corpus.shards[k].sentences.start
-        tokens = self.corpus.shard_tokens(k)
         with naming_documents(self.corpus.place):
-            vectors = encode(self.encoder, tokens, dtype=self.dtype, first=first)
-        return stored(vectors, self.storage, first).astype(np.float32, copy=False)
+            vectors = encode(
+                self.encoder,
+                self.corpus.shard_tokens(k),
+                dtype=self.dtype,
+                first=first,
+                progress=(lambda done: progress(first + done)) if progress else None,
+            )
+        return _stored(vectors, self.storage, first)
 
 
 def save_vectors(path: Path, vectors: Float[np.ndarray, "n dim"]) -> None:

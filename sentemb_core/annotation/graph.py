@@ -1,7 +1,7 @@
 """Graph and pruned graph of a corpus on disk: one Arrow file each per shard."""
 
 import logging
-from dataclasses import dataclass
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -9,8 +9,7 @@ import pyarrow as pa
 from jaxtyping import Float32
 
 from sentemb_core import schemas
-from sentemb_core.annotation.corpus import Corpus
-from sentemb_core.annotation.embeddings import Embeddings, FreshVectors, Vectors
+from sentemb_core.annotation.embeddings import Embeddings, FreshVectors
 from sentemb_core.annotation.pair_arrays import Chunk
 from sentemb_core.annotation.pruning import Edges, prune_to_top_k
 from sentemb_core.annotation.relatedness import (
@@ -21,67 +20,62 @@ from sentemb_core.annotation.relatedness import (
     relatedness,
 )
 from sentemb_core.annotation.similarity import Neighbours, neighbours
+from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.encoder.batching import naming_documents
-from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.heap import steady_heap
 from sentemb_core.shards import read_arrow, write_arrow
-from sentemb_core.types import Precision, Storage
+
+SAMPLE = 30_000
+"""Pairs within documents, and as many across, for an estimate: the error of its share is .01."""
+
+log = logging.getLogger(__name__)
 
 
 def write_graph(
-    corpus: Corpus, vectors: Vectors, degree: int, out: Path, min_distance: int = 1
+    corpus: TokenCorpus,
+    vectors: Embeddings | FreshVectors,
+    degree: int,
+    out: Path,
+    min_distance: int = 1,
 ) -> None:
     """Write the `degree` strongest neighbours of each sentence (`similarity.neighbours`).
+
+    Stored and fresh vectors give equal bytes. Fresh vectors are computed without `steady_heap`,
+    which would map an encoder's temporaries again for every batch.
 
     Raises:
         BadEmbeddingError: A vector is not finite.
     """
-    with steady_heap():
-        _write_shards(corpus, vectors, degree, out, min_distance)
-
-
-def write_graph_fused(
-    encoder: Encoder,
-    corpus: Corpus,
-    degree: int,
-    storage: Storage,
-    dtype: Precision,
-    out: Path,
-    min_distance: int = 1,
-) -> None:
-    """Write the graph without storing vectors: equal bytes to `write_graph` on stored vectors.
-
-    It does not use `steady_heap`, which would map an encoder's temporaries again for every batch.
-    """
-    fresh = FreshVectors(encoder, corpus, storage, dtype)
-    _write_shards(corpus, fresh, degree, out, min_distance)
+    with nullcontext() if isinstance(vectors, FreshVectors) else steady_heap():
+        for shard in corpus.shards:
+            offsets = corpus.shard_offsets(shard.index)
+            of_shard = vectors.shard(shard.index)
+            with naming_documents(corpus.place):
+                near = neighbours(of_shard, offsets, degree, min_distance)
+            del of_shard
+            _write_neighbours(near, out / f"graph-{shard.index:05d}.arrow")
+            del near  # otherwise two shards are in memory while the next is compared
 
 
 def write_edges(graph: Path, top_k: int, mutual: bool, out: Path) -> None:
     """Write the kept edges of every shard of a graph (mutual, Eq. 3: `pruning.prune_to_top_k`)."""
-    stored = Graph.open(graph)
+    stored = Graph(graph)
     for k in range(len(stored)):
-        edges = prune_to_top_k(stored.shard(k), top_k, mutual=mutual)
-        columns = [pa.array(edges.i), pa.array(edges.j), pa.array(edges.weight)]
-        write_arrow(out / f"edges-{k:05d}.arrow", pa.record_batch(columns, schema=schemas.EDGES))
+        save_edges(prune_to_top_k(stored.shard(k), top_k, mutual=mutual), k, out)
 
 
-@dataclass(frozen=True)
 class Graph:
     """The graph that `write_graph` wrote."""
 
-    files: list[Path]
-
-    @classmethod
-    def open(cls, path: Path) -> "Graph":
-        return cls(sorted(path.glob("graph-*.arrow")))
+    def __init__(self, path: Path) -> None:
+        self._files = sorted(path.glob("graph-*.arrow"))
 
     def __len__(self) -> int:
         """Number of shards."""
-        return len(self.files)
+        return len(self._files)
 
     def shard(self, k: int) -> Neighbours:
-        batch = read_arrow(self.files[k])
+        batch = read_arrow(self._files[k])
         degree = batch.schema.field("neighbour").type.list_size
         first = int(batch.schema.metadata[b"first_sentence"])
         index, weight = (
@@ -90,32 +84,21 @@ class Graph:
         return Neighbours(first, index, weight)
 
 
-@dataclass(frozen=True)
 class PrunedGraph:
     """The edges that `write_edges` or `write_related` wrote."""
 
-    files: list[Path]
-
-    @classmethod
-    def open(cls, path: Path) -> "PrunedGraph":
-        return cls(sorted(path.glob("edges-*.arrow")))
+    def __init__(self, path: Path) -> None:
+        self._files = sorted(path.glob("edges-*.arrow"))
 
     def shard(self, k: int) -> Edges:
-        i, j, weight = (column.to_numpy() for column in read_arrow(self.files[k]).columns)
+        i, j, weight = (column.to_numpy() for column in read_arrow(self._files[k]).columns)
         return Edges(i, j, weight)
 
 
-def _write_shards(
-    corpus: Corpus, vectors: Vectors, degree: int, out: Path, min_distance: int
-) -> None:
-    for shard in corpus.shards:
-        offsets = corpus.shard_offsets(shard.index)
-        of_shard = vectors.shard(shard.index)
-        with naming_documents(corpus.place):
-            near = neighbours(of_shard, offsets, degree, min_distance)
-        del of_shard
-        _write_neighbours(near, out / f"graph-{shard.index:05d}.arrow")
-        del near  # otherwise two shards are in memory while the next is compared
+def save_edges(edges: Edges, shard: int, out: Path) -> None:
+    """Write the edges of one shard."""
+    columns = [pa.array(edges.i), pa.array(edges.j), pa.array(edges.weight)]
+    write_arrow(out / f"edges-{shard:05d}.arrow", pa.record_batch(columns, schema=schemas.EDGES))
 
 
 def _write_neighbours(near: Neighbours, path: Path) -> None:
@@ -128,14 +111,8 @@ def _write_neighbours(near: Neighbours, path: Path) -> None:
     write_arrow(path, pa.record_batch(columns, schema=schema))
 
 
-log = logging.getLogger(__name__)
-
-SAMPLE = 30_000
-"""Pairs within documents, and as many across, for an estimate: the error of its share is .01."""
-
-
 def write_related(
-    corpus: Corpus,
+    corpus: TokenCorpus,
     vectors: Embeddings,
     edges: Path,
     seed: int,
@@ -146,7 +123,7 @@ def write_related(
 
     The draws depend on the bounds of the shards, which the token cache determines.
     """
-    stored = PrunedGraph.open(edges)
+    stored = PrunedGraph(edges)
     model = estimated(corpus, vectors, np.random.default_rng([seed, 0]), min_distance)
     if model.share is None:
         log.warning(
@@ -164,17 +141,14 @@ def write_related(
         i, j = related_pairs(rows, offsets, model, len(kept.i), rng, min_distance)
         first = shard.sentences.start
         weight = np.einsum("nd,nd->n", rows[i - first], rows[j - first])
-        both = united(kept, Edges(i, j, weight))
+        both = _united(kept, Edges(i, j, weight))
         edge_count, pair_count = edge_count + len(kept.i), pair_count + len(both.i)
-        columns = [pa.array(both.i), pa.array(both.j), pa.array(both.weight)]
-        write_arrow(
-            out / f"edges-{shard.index:05d}.arrow", pa.record_batch(columns, schema=schemas.EDGES)
-        )
+        save_edges(both, shard.index, out)
     log.info("pairs: %d nearest, and %d more that are related", edge_count, pair_count - edge_count)
 
 
 def estimated(
-    corpus: Corpus, vectors: Embeddings, rng: np.random.Generator, min_distance: int = 2
+    corpus: TokenCorpus, vectors: Embeddings, rng: np.random.Generator, min_distance: int = 2
 ) -> Relatedness:
     """The probability that a pair inside a document is related, by the similarity of vectors."""
     within = distant_pairs(corpus.spans_of, len(corpus), SAMPLE, rng, min_distance)
@@ -182,15 +156,15 @@ def estimated(
     return relatedness(_similarities(vectors, within), _similarities(vectors, across))
 
 
-def united(one: Edges, other: Edges) -> Edges:
+def _similarities(vectors: Embeddings, pairs: Chunk) -> Float32[np.ndarray, " pairs"]:
+    i, j = pairs
+    return np.einsum("nd,nd->n", vectors.rows(i), vectors.rows(j))
+
+
+def _united(one: Edges, other: Edges) -> Edges:
     """The edges of both, each once, sorted."""
     i, j = np.append(one.i, other.i), np.append(one.j, other.j)
     rows = np.lexsort((j, i))
     i, j = i[rows], j[rows]
     fresh = (np.diff(i, prepend=-1) != 0) | (np.diff(j, prepend=-1) != 0)
     return Edges(i[fresh], j[fresh], np.append(one.weight, other.weight)[rows][fresh])
-
-
-def _similarities(vectors: Embeddings, pairs: Chunk) -> Float32[np.ndarray, " pairs"]:
-    i, j = pairs
-    return np.einsum("nd,nd->n", vectors.rows(i), vectors.rows(j))

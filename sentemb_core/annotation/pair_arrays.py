@@ -42,15 +42,14 @@ def cluster_pairs(
     """
     if not len(labels):
         return
-    cluster = _cluster_of(labels, offsets)
-    wanted = np.ones(len(offsets) - 1, np.bool_) if held_out is None else ~held_out
-    giving = np.repeat(wanted, np.diff(offsets))
+    documents = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    cluster = documents * (int(labels.max(initial=0)) + 1) + labels
+    giving = np.ones(len(labels), np.bool_) if held_out is None else ~held_out[documents]
     first = int(offsets[0])
     if max_partners is None:
         chunks = _all_pairs(cluster, giving, chunk)
     else:
         draws = np.random.PCG64(seed).advance(first).random_raw(len(labels))
-        documents = np.repeat(np.arange(len(wanted)), np.diff(offsets))
         chunks = _circle_pairs(cluster, giving, documents, draws, max_partners, chunk)
     for i, j in chunks:
         apart = j - i >= min_distance if min_distance > 1 else slice(None)
@@ -104,14 +103,6 @@ def _circle_pairs(
         one, other = order[own], order[start[own] + (seat[own] + distance) % size[own]]
         key = np.sort(np.minimum(one, other) * len(order) + np.maximum(one, other))
         yield key // len(order), key % len(order)
-
-
-def _cluster_of(
-    labels: Int32[np.ndarray, " sentences"], offsets: Int64[np.ndarray, " bounds"]
-) -> Int64[np.ndarray, " sentences"]:
-    """A number for every cluster of every document, ascending with the document."""
-    document = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-    return document * (int(labels.max(initial=0)) + 1) + labels
 
 
 def _extents(

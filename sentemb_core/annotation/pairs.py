@@ -3,7 +3,7 @@
 import json
 import logging
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +15,6 @@ from jaxtyping import Int64
 
 from sentemb_core import schemas
 from sentemb_core.annotation.clusters import Clusters
-from sentemb_core.annotation.corpus import Corpus
 from sentemb_core.annotation.embeddings import delta_writer
 from sentemb_core.annotation.graph import PrunedGraph
 from sentemb_core.annotation.pair_arrays import Chunk, cluster_pairs, edge_pairs
@@ -25,6 +24,7 @@ from sentemb_core.annotation.statistics import (
     cluster_statistics,
     lexical_overlap,
 )
+from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.errors import EmptyPairsError
 from sentemb_core.formats import counted
 from sentemb_core.methods.parts.pairs import LEAST_SHARE, Annotation
@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 
 
 def write_pairs(
-    corpus: Corpus,
+    corpus: TokenCorpus,
     labels: Path,
     max_partners: int | None,
     seed: int,
@@ -58,39 +58,57 @@ def write_pairs(
         EmptyPairsError: Fewer than 2 % of the documents, or fewer than two, give a pair.
     """
     total, all_held_out = ClusterStatistics(), 0
-    stored = Clusters.open(labels)
-    graph = PrunedGraph.open(edges) if edges else None
+    clusters, graph = Clusters(labels), PrunedGraph(edges) if edges else None
     for shard in corpus.shards:
         offsets, held_out = corpus.shard_offsets(shard.index), corpus.shard_held_out(shard.index)
+        own = clusters.shard(shard.index)
         all_held_out += int(held_out.sum())
-        shard_labels = stored.shard(shard.index)
-        total += cluster_statistics(shard_labels, offsets, held_out)
-        chunks = (
-            cluster_pairs(
-                shard_labels,
+        total += cluster_statistics(own, offsets, held_out)
+        if graph is None:
+            chunks = cluster_pairs(
+                own,
                 offsets,
                 held_out=held_out,
                 max_partners=max_partners,
                 min_distance=min_distance,
                 seed=seed,
             )
-            if graph is None
-            else [edge_pairs(graph.shard(shard.index), offsets, held_out)]
-        )
-        _write_pairs(chunks, out / f"pairs-{shard.index:05d}.parquet")
+        else:
+            chunks = [edge_pairs(graph.shard(shard.index), offsets, held_out)]
+        with delta_writer(out / f"pairs-{shard.index:05d}.parquet", schemas.PAIRS) as file:
+            for i, j in chunks:
+                file.write_table(pa.table([i, j], schema=schemas.PAIRS))
     _require_pairs(total)
-    written = Pairs.open(out)
-    report = _report(total, all_held_out, len(written))
-    if graph is None:
-        report |= _clustered(total, len(written))
-        if max_partners is not None or min_distance > 1:
-            log.info(
-                "pairs dropped: %.1f %% of the pairs that share a cluster "
-                "(max_partners %s, min_distance %d)",
-                *(100 * report["dropped_share"], max_partners, min_distance),
-            )
-    report["adjacent_share"] = written.adjacent_share
-    report["lexical_overlap"] = _sampled_overlap(corpus, written, seed)
+    written = Pairs(out)
+    kept = total.clustered_pairs if graph is None else len(written)
+    report: Json = {
+        "documents": total.document_sizes.total(),
+        "held_out_documents": all_held_out,
+        "giving_documents": total.giving_documents,
+        "single_cluster_documents": total.clusters_per_document[1],
+        "clusters": total.cluster_sizes.total(),
+        "clusters_per_document": total.mean_clusters,
+        "cluster_sizes": {str(size): n for size, n in sorted(total.cluster_sizes.items())},
+        "possible_pairs": total.possible_pairs,
+        "clustered_pairs": total.clustered_pairs,
+        "pairs": len(written),
+        "kept_share": kept / total.possible_pairs,
+        "dropped_share": 1 - len(written) / kept,
+        "adjacent_share": written.adjacent_share,
+        "lexical_overlap": _sampled_overlap(corpus, written, seed),
+    }
+    if graph is None and report["kept_share"] > KEPT_SHARE_WARNING:
+        log.warning(
+            "%.0f %% of all intra-document pairs share a cluster (more than %.0f %%), so clusters "
+            "are whole documents. Lower top_k, or set mutual = true.",
+            *(100 * report["kept_share"], 100 * KEPT_SHARE_WARNING),
+        )
+    if graph is None and (max_partners is not None or min_distance > 1):
+        log.info(
+            "pairs dropped: %.1f %% of the pairs that share a cluster "
+            "(max_partners %s, min_distance %d)",
+            *(100 * report["dropped_share"], max_partners, min_distance),
+        )
     (out / "report.json").write_text(json.dumps(report, indent=1), encoding="utf-8")
     return report
 
@@ -100,22 +118,18 @@ def read_report(folder: Path) -> Json:
     return json.loads((folder / "report.json").read_text("utf-8"))
 
 
-@dataclass(frozen=True)
 class Pairs:
     """The pairs that `write_pairs` wrote: about a byte a pair on disk, 16 in memory."""
 
-    files: list[Path]
-
-    @classmethod
-    def open(cls, path: Path) -> "Pairs":
-        return cls(sorted(path.glob("pairs-*.parquet")))
+    def __init__(self, path: Path) -> None:
+        self._files = sorted(path.glob("pairs-*.parquet"))
 
     def __len__(self) -> int:
         return self._count
 
     def chunks(self) -> Iterator[Chunk]:
         """All pairs in order, a bounded number at a time."""
-        for file in self.files:
+        for file in self._files:
             with pq.ParquetFile(file, buffer_size=1 << 20, pre_buffer=False) as pairs:
                 for batch in pairs.iter_batches(use_threads=False):
                     yield batch.column("i").to_numpy(), batch.column("j").to_numpy()
@@ -141,12 +155,12 @@ class Pairs:
 
     def shard(self, k: int) -> Chunk:
         """The pairs of one shard of the corpus."""
-        both = pq.read_table(self.files[k], use_threads=False)
+        both = pq.read_table(self._files[k], use_threads=False)
         return both["i"].to_numpy(), both["j"].to_numpy()
 
     @cached_property
     def _count(self) -> int:
-        return sum(pq.read_metadata(file).num_rows for file in self.files)
+        return sum(pq.read_metadata(file).num_rows for file in self._files)
 
 
 def _require_pairs(total: ClusterStatistics) -> None:
@@ -162,7 +176,7 @@ def _require_pairs(total: ClusterStatistics) -> None:
         )
 
 
-def turnover(corpus: Corpus, now: Pairs, before: Pairs) -> tuple[float, float]:
+def turnover(corpus: TokenCorpus, now: Pairs, before: Pairs) -> tuple[float, float]:
     """Return the share of new pairs and the share of gone pairs of two annotations, in [0, 1].
 
     New pairs are a share of the pairs now; gone pairs are a share of the pairs before.
@@ -176,37 +190,7 @@ def turnover(corpus: Corpus, now: Pairs, before: Pairs) -> tuple[float, float]:
     return 1 - common / len(now), 1 - common / len(before)
 
 
-def _report(total: ClusterStatistics, held_out: int, pairs: int) -> Json:
-    """The whole report of pairs that are edges."""
-    return {
-        "documents": total.document_sizes.total(),
-        "held_out_documents": held_out,
-        "giving_documents": total.giving_documents,
-        "single_cluster_documents": total.single_cluster_documents,
-        "clusters": total.clusters,
-        "clusters_per_document": total.mean_clusters,
-        "cluster_sizes": {str(size): n for size, n in sorted(total.cluster_sizes.items())},
-        "possible_pairs": total.possible_pairs,
-        "clustered_pairs": total.clustered_pairs,
-        "pairs": pairs,
-        "kept_share": pairs / total.possible_pairs,
-        "dropped_share": 0.0,
-    }
-
-
-def _clustered(total: ClusterStatistics, pairs: int) -> Json:
-    """The fields of the report that differ for pairs of clusters."""
-    if total.kept_share > KEPT_SHARE_WARNING:
-        log.warning(
-            "%.0f %% of all intra-document pairs share a cluster (more than %.0f %%), so clusters "
-            "are whole documents. Lower top_k, or set mutual = true.",
-            100 * total.kept_share,
-            100 * KEPT_SHARE_WARNING,
-        )
-    return {"kept_share": total.kept_share, "dropped_share": 1 - pairs / total.clustered_pairs}
-
-
-def _sampled_overlap(corpus: Corpus, pairs: Pairs, seed: int) -> float:
+def _sampled_overlap(corpus: TokenCorpus, pairs: Pairs, seed: int) -> float:
     """Lexical overlap of OVERLAP_SAMPLE pairs, or of all pairs if there are fewer."""
     count = min(OVERLAP_SAMPLE, len(pairs))
     rows = np.sort(np.random.default_rng(seed).choice(len(pairs), count, replace=False))
@@ -214,17 +198,11 @@ def _sampled_overlap(corpus: Corpus, pairs: Pairs, seed: int) -> float:
     return lexical_overlap(corpus.texts(i), corpus.texts(j))
 
 
-def _write_pairs(chunks: Iterable[Chunk], path: Path) -> None:
-    with delta_writer(path, schemas.PAIRS) as file:
-        for i, j in chunks:
-            file.write_table(pa.table([i, j], schema=schemas.PAIRS))
-
-
 @dataclass(frozen=True)
 class StoredAnnotation:
     """Clusters and pairs on disk; only those of requested shards are in memory."""
 
-    corpus: Corpus
+    corpus: TokenCorpus
     clusters: Clusters
     pairs: Pairs
 

@@ -34,15 +34,6 @@ class ClusterStatistics:
         )
 
     @property
-    def clusters(self) -> int:
-        return self.cluster_sizes.total()
-
-    @property
-    def single_cluster_documents(self) -> int:
-        """Documents of at least two sentences that are one cluster."""
-        return self.clusters_per_document[1]
-
-    @property
     def mean_clusters(self) -> float:
         """Clusters per document of at least two sentences; 0 without such documents."""
         documents = self.clusters_per_document.total()
@@ -50,11 +41,11 @@ class ClusterStatistics:
 
     @property
     def possible_pairs(self) -> int:
-        return pairs_within(self.document_sizes)
+        return _pairs_within(self.document_sizes)
 
     @property
     def clustered_pairs(self) -> int:
-        return pairs_within(self.cluster_sizes)
+        return _pairs_within(self.cluster_sizes)
 
     @property
     def kept_share(self) -> float:
@@ -62,7 +53,7 @@ class ClusterStatistics:
         return self.clustered_pairs / max(self.possible_pairs, 1)
 
 
-def pairs_within(sizes: Counter[int]) -> int:
+def _pairs_within(sizes: Counter[int]) -> int:
     """Number of pairs inside groups of these sizes."""
     return sum(size * (size - 1) // 2 * count for size, count in sizes.items())
 
@@ -75,53 +66,34 @@ def cluster_statistics(
     """Statistics of the documents that are not held out. `offsets` as in `similarity`."""
     lengths = np.diff(offsets)
     documents = np.repeat(np.arange(len(lengths)), lengths)
-    cluster = _unique(documents, labels)
-    sizes = np.bincount(cluster.inverse, minlength=len(cluster.document))
-    per_document = np.bincount(cluster.document, minlength=len(lengths))
+    cluster, document = _groups(documents, labels)
+    sizes = np.bincount(cluster, minlength=len(document))
+    per_document = np.bincount(document, minlength=len(lengths))
     counted = np.ones(len(lengths), np.bool_) if held_out is None else ~held_out
     return ClusterStatistics(
-        _histogram(lengths[counted]),
-        _histogram(sizes[counted[cluster.document]]),
-        _histogram(per_document[counted & (lengths > 1)]),
+        Counter(lengths[counted].tolist()),
+        Counter(sizes[counted[document]].tolist()),
+        Counter(per_document[counted & (lengths > 1)].tolist()),
         int((counted & (per_document < lengths)).sum()),
     )
-
-
-@dataclass(frozen=True)
-class Agreement:
-    """Adjusted Rand index of two annotations: 1 is equal, 0 is chance within each document."""
-
-    above: Float64[np.ndarray, " documents"]
-    """Numerator of the index: pairs that both have, above chance."""
-    room: Float64[np.ndarray, " documents"]
-    """Denominator of the index: the most that is possible."""
-
-    @property
-    def per_document(self) -> Float64[np.ndarray, " documents"]:
-        """The index of each document; 1 where every labelling agrees equally."""
-        room = self.room != 0
-        return np.divide(self.above, self.room, out=np.ones(len(room)), where=room)
-
-    @property
-    def overall(self) -> float:
-        """The index over the pairs of all documents together."""
-        return float(self.above.sum() / self.room.sum()) if self.room.any() else 1.0
 
 
 def adjusted_rand(
     one: Int32[np.ndarray, " sentences"],
     other: Int32[np.ndarray, " sentences"],
     offsets: Int64[np.ndarray, " bounds"],
-) -> Agreement:
-    """Return how far two labellings of the same sentences agree (Hubert and Arabie 1985).
+) -> tuple[Float64[np.ndarray, " documents"], Float64[np.ndarray, " documents"]]:
+    """Return numerator and denominator of the adjusted Rand index (Hubert and Arabie 1985).
 
-    The index is 1 for a document of one sentence, and for a document that both labellings have as
-    one cluster or both as singletons.
+    They are the pairs that both labellings have, above chance, and the most that is possible. The
+    index is 1 for equal labellings and 0 by chance. The denominator is 0, and the index 1, for a
+    document of one sentence, and for a document that both labellings have as one cluster or both
+    as singletons.
     """
     in_one, in_other, in_both = _pairs_together(one, other, offsets)
     lengths = np.diff(offsets)
     chance = in_one * in_other / np.maximum(lengths * (lengths - 1) / 2, 1)
-    return Agreement(in_both - chance, (in_one + in_other) / 2 - chance)
+    return in_both - chance, (in_one + in_other) / 2 - chance
 
 
 def pair_disagreement(
@@ -158,26 +130,22 @@ def _pairs_together(
     """Pairs a document that share a label in `one`, in `other`, and in both."""
     lengths = np.diff(offsets)
     documents = np.repeat(np.arange(len(lengths)), lengths)
-    a, b = _unique(documents, one), _unique(documents, other)
-    cell = _unique(a.inverse, b.inverse)
+    (a, of_a), (b, of_b) = _groups(documents, one), _groups(documents, other)
+    both, a_of_both = _groups(a, b)
     return (
-        _pairs_per_document(a.inverse, a.document, len(lengths)),
-        _pairs_per_document(b.inverse, b.document, len(lengths)),
-        _pairs_per_document(cell.inverse, a.document[cell.document], len(lengths)),
+        _pairs_per_document(a, of_a, len(lengths)),
+        _pairs_per_document(b, of_b, len(lengths)),
+        _pairs_per_document(both, of_a[a_of_both], len(lengths)),
     )
 
 
-@dataclass(frozen=True)
-class _Groups:
-    inverse: Int64[np.ndarray, " sentences"]
-    document: Int64[np.ndarray, " groups"]
-
-
-def _unique(outer: np.ndarray, inner: np.ndarray) -> _Groups:
+def _groups(
+    outer: np.ndarray, inner: np.ndarray
+) -> tuple[Int64[np.ndarray, " sentences"], Int64[np.ndarray, " groups"]]:
     """Number the distinct pairs (outer, inner) of all sentences, with the outer of each."""
     span = int(inner.max(initial=0)) + 1
-    key, inverse = np.unique(outer * span + inner, return_inverse=True)
-    return _Groups(inverse, key // span)
+    key, group = np.unique(outer * span + inner, return_inverse=True)
+    return group, key // span
 
 
 def _pairs_per_document(
@@ -186,8 +154,3 @@ def _pairs_per_document(
     """Pairs of sentences inside a group, summed over the groups of each document."""
     sizes = np.bincount(group, minlength=len(document))
     return np.bincount(document, sizes * (sizes - 1) / 2, minlength=documents)
-
-
-def _histogram(values: np.ndarray) -> Counter[int]:
-    counts = np.bincount(values)
-    return Counter({int(value): int(counts[value]) for value in np.flatnonzero(counts)})

@@ -83,20 +83,6 @@ def _generator(model_type: str, config: dict[str, Any]) -> str | None:
     return None
 
 
-def is_t5(backbone: nn.Module) -> bool:
-    """Whether a backbone is the encoder half of a T5: no [CLS], and no embedding layer."""
-    return _model_type(backbone) in T5_FAMILY
-
-
-def lacks_first_token(backbone: nn.Module) -> bool:
-    """Whether no first token stands for the sentence: T5 has none, XLNet's comes last."""
-    return _model_type(backbone) in T5_FAMILY | {"xlnet"}
-
-
-def _model_type(backbone: nn.Module) -> str | None:
-    return getattr(getattr(backbone, "config", None), "model_type", None)
-
-
 def keep_table_once(backbone: nn.Module) -> None:
     """Let a T5 write its token table under one name into the state dict, and read it back."""
     backbone.register_state_dict_post_hook(_without_alias)
@@ -113,26 +99,22 @@ def _with_alias(_: nn.Module, state: dict[str, Tensor], prefix: str, *__: Any) -
 
 def max_positions(backbone: nn.Module) -> int | None:
     """Largest number of tokens that a sentence may have; None where positions are not a table."""
-    table = _position_table(backbone)
-    return None if table is None else table.num_embeddings - _first_position(table)
+    positions = _positions(backbone)
+    return None if positions is None else len(positions)
 
 
 def first_position(backbone: nn.Module) -> int:
     """The position of a text's first token; 0 where positions are not a table."""
-    table = _position_table(backbone)
-    return 0 if table is None else _first_position(table)
+    return (_positions(backbone) or range(1)).start
 
 
-def _position_table(backbone: nn.Module) -> nn.Embedding | None:
-    for name, module in backbone.named_modules():
-        if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
-            return module
-    return None
-
-
-def _first_position(table: nn.Embedding) -> int:
+def _positions(backbone: nn.Module) -> range | None:
     """RoBERTa and its relatives count from behind the padding position."""
-    return 0 if table.padding_idx is None else table.padding_idx + 1
+    for name, table in backbone.named_modules():
+        if name.endswith("position_embeddings") and isinstance(table, nn.Embedding):
+            first = 0 if table.padding_idx is None else table.padding_idx + 1
+            return range(first, table.num_embeddings)
+    return None
 
 
 def require_fit(backbone: Any, pooling: Pooling, max_length: int) -> None:
@@ -161,7 +143,9 @@ def require_pooling(backbone: Any, pooling: Pooling) -> None:
             f"A static encoder has pooling 'mean' only, found {pooling!r}. Leave it out, or "
             "start from a transformer such as 'minilm'."
         )
-    if lacks_first_token(backbone) and pooling in ("cls", "cls_before_pooler"):
+    model_type = getattr(getattr(backbone, "config", None), "model_type", None)
+    lacks_first_token = model_type in T5_FAMILY | {"xlnet"}  # XLNet's stands last
+    if lacks_first_token and pooling in ("cls", "cls_before_pooler"):
         raise UsageError(
             f"Pooling {pooling!r} needs a first token that stands for the sentence, and "
             f"{type(backbone).__name__} has none. Take 'mean' or a pooling of two layers."

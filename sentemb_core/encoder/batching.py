@@ -63,7 +63,7 @@ def encode(
     """
     vectors = _encoded(encoder, sequences, encoder.vectors, dtype, progress, first)
     zero = encoder.similarity == "dot" or encoder.kind == "static"
-    check_vectors(vectors, first, zero=zero)
+    _check_vectors(vectors, first, zero=zero)
     return vectors
 
 
@@ -80,7 +80,7 @@ def pooled_vectors(
         BadEmbeddingError: A vector is not finite.
     """
     vectors = _encoded(encoder, sequences, lambda pooled: pooled, dtype, progress=progress)
-    check_vectors(vectors, zero=True)
+    _check_vectors(vectors, zero=True)
     return vectors
 
 
@@ -93,31 +93,10 @@ def _encoded(
     first: int = 0,
 ) -> Float32[np.ndarray, "n dim"]:
     """`finished` of the pooled vectors; rows that overflow bfloat16 are computed in float32."""
-    vectors = _in_one_pass(encoder, sequences, finished, dtype, progress)
-    bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1)).tolist()
-    if bad and dtype == "bfloat16":
-        log.warning(
-            "bfloat16 overflows for %d of %d sentences, first sentence %d: these are encoded again "
-            "in float32.", len(bad), len(vectors), bad[0] + first,
-        )  # fmt: skip
-        again = [sequences[row] for row in bad]
-        vectors[bad] = _in_one_pass(encoder, again, finished, "float32", None)
-    return vectors
-
-
-def _in_one_pass(
-    encoder: Encoder,
-    sequences: Sequence[np.ndarray],
-    finished: Callable[[Tensor], Tensor],
-    dtype: Precision,
-    progress: Callable[[int], None] | None,
-) -> Float32[np.ndarray, "n dim"]:
-    """`finished` of the pooled vectors in one precision, batch by batch."""
-    text_of = equal_to(sequences)
+    text_of = _equal_to(sequences)
     texts = [sequences[row] for row in np.unique(text_of, return_index=True)[1].tolist()]
-    copies = np.bincount(text_of)
     lengths = np.fromiter(map(len, texts), np.int64, len(texts))
-    weight = copies * lengths
+    weight = np.bincount(text_of) * lengths
     total = max(int(weight.sum()), 1)
     vectors = np.empty((len(texts), encoder.dim), dtype=np.float32)
     device = encoder.device
@@ -137,7 +116,15 @@ def _in_one_pass(
             done += int(weight[rows].sum())
             if progress:
                 progress(len(sequences) * done // total)
-    return vectors[text_of]
+    vectors = vectors[text_of]
+    bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1)).tolist()
+    if bad and dtype == "bfloat16":
+        log.warning(
+            "bfloat16 overflows for %d of %d sentences, first sentence %d: these are encoded again "
+            "in float32.", len(bad), len(vectors), bad[0] + first,
+        )  # fmt: skip
+        vectors[bad] = _encoded(encoder, [sequences[row] for row in bad], finished, "float32")
+    return vectors
 
 
 def embed_texts(
@@ -151,7 +138,7 @@ def embed_texts(
     return encode(encoder, encoder.tokenise(texts), dtype=dtype)
 
 
-def equal_to(sequences: Sequence[np.ndarray]) -> Int64[np.ndarray, " n"]:
+def _equal_to(sequences: Sequence[np.ndarray]) -> Int64[np.ndarray, " n"]:
     """A number for each sequence, the same for equal sequences, counted by first appearance."""
     known: dict[bytes, int] = {}
     numbers = (known.setdefault(sequence.tobytes(), len(known)) for sequence in sequences)
@@ -191,17 +178,8 @@ def naming_documents(place: Callable[[int], tuple[str, int]]) -> Generator[None]
         raise
 
 
-def check_vectors(vectors: Float32[np.ndarray, "n dim"], first: int = 0, *, zero: bool) -> None:
-    """Refuse vectors that no similarity can compare.
-
-    Args:
-        vectors: One row per sentence.
-        first: Index of the first row, for the message.
-        zero: Whether a vector may be zero (a static table, or similarity dot).
-
-    Raises:
-        BadEmbeddingError: With the first rows that are not finite or zero.
-    """
+def _check_vectors(vectors: Float32[np.ndarray, "n dim"], first: int = 0, *, zero: bool) -> None:
+    """Refuse vectors that are not finite, or `zero` where none may be; rows count from `first`."""
     bad = ~np.isfinite(vectors).all(axis=1)
     if not zero:
         bad |= ~vectors.any(axis=1)

@@ -1,22 +1,13 @@
 """The model card: what an encoder was trained on, its scores, and how to load it."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
+from jinja2 import Environment, StrictUndefined
 from pydantic import Field
 
 from sentemb_core.types import Value
-
-FROM_NOTHING = "Its training started from random weights: no other licence applies."
-
-LICENCES = {
-    "static": FROM_NOTHING,
-    "transformer": FROM_NOTHING,
-    "minilm": "Its base, all-MiniLM-L6-v2, is licensed under Apache-2.0.",
-}
-"""Start encoder -> the sentence about its licence."""
 
 
 class RetrievalTask(Value):
@@ -58,28 +49,65 @@ def base_of(source: str) -> str:
 
 def model_card(facts: CardFacts) -> str:
     """Return README.md of a saved encoder; equal facts give equal bytes."""
-    header = {
-        "library_name": "sentence-transformers",
-        "pipeline_tag": "sentence-similarity",
-        "tags": ["sentence-transformers", "feature-extraction", "sentemb"],
-    }
-    if facts.base == "minilm":
-        header["license"] = "apache-2.0"
-    lines = [f"{key}: {json.dumps(value)}" for key, value in header.items()]
-    sections = [
-        f"# {_one_line(facts.name)}",
-        "A sentence encoder for the domain of one corpus, made by sentemb from its documents "
-        f"{f'and {facts.labels:,} labelled pairs' if facts.labels else 'without labels'}.",
-        _training(facts),
-        _scores(facts),
-        _loading(facts),
-        INTENDED_USE.format(seen="" if facts.labels else "It was trained without labels.\n"),
-        _licence(facts.base),
-    ]
-    return "\n".join(["---", *lines, "---", "", "\n\n".join(filter(None, sections)), ""])
+    environment = Environment(
+        undefined=StrictUndefined, trim_blocks=True, keep_trailing_newline=True
+    )
+    environment.filters["one_line"] = _one_line
+    metrics = list(dict.fromkeys(metric for row in facts.scores.values() for metric in row))
+    return environment.from_string(CARD).render(facts=facts, metrics=metrics)
 
 
-LOADING = """## How to load
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+CARD = """\
+---
+library_name: "sentence-transformers"
+pipeline_tag: "sentence-similarity"
+tags: ["sentence-transformers", "feature-extraction", "sentemb"]
+{% if facts.base == "minilm" %}
+license: "apache-2.0"
+{% endif %}
+---
+
+# {{ facts.name | one_line }}
+
+A sentence encoder for the domain of one corpus, made by sentemb from its documents \
+{% if facts.labels %}and {{ "{:,}".format(facts.labels) }} labelled pairs\
+{% else %}without labels{% endif %}.
+
+## Training
+
+{% for name, value in {
+    "Start": facts.base,
+    "Method": facts.method or "none: this is the start encoder of a run",
+    "Parent": facts.parent,
+    "Corpus": facts.corpus,
+    "Labelled pairs": "{:,}".format(facts.labels) if facts.labels else None,
+}.items() if value %}
+- {{ name }}: {{ value | one_line }}
+{% endfor %}
+
+{% if facts.scores %}
+## Scores
+
+|  | {{ metrics | join(" | ") }} |
+| --- |{{ " --- |" * (metrics | length) }}
+{% for label, row in facts.scores.items() %}
+| {{ label }} |{% for metric in metrics %}\
+ {{ "%.4f" % row[metric] if metric in row else "" }} |{% endfor +%}
+{% endfor %}
+{% if facts.task %}
+
+R@k, {{ facts.task.query }} \N{RIGHTWARDS ARROW} {{ facts.task.candidate }}: of the \
+{{ "{:,}".format(facts.task.queries) }} queries of the test split, which decided nothing, the \
+share that find their own {{ facts.task.candidate }} among the first k of \
+{{ "{:,}".format(facts.task.candidates) }} candidates.
+{% endif %}
+
+{% endif %}
+## How to load
 
 In the folder of this card, or with the path of that folder instead of the dot:
 
@@ -87,91 +115,56 @@ In the folder of this card, or with the path of that folder instead of the dot:
 from sentence_transformers import SentenceTransformer
 
 vectors = SentenceTransformer(".").encode(["a sentence"])
-```"""
+```
 
-TOKEN_STATES = """The transformer without its pooling, for the states of tokens:
+{% if facts.kind == "static" %}
+It is a static table with one vector per token, without a transformer.
+{% else %}
+{{ "The" if facts.kind else "If it is not a static table: the" }} \
+transformer without its pooling, for the states of tokens:
 
 ```python
 from transformers import AutoModel  # of a T5: AutoModelForTextEncoding
 
 model = AutoModel.from_pretrained(".")
-```"""
+```
+{% endif %}
 
-STATES = {
-    "transformer": TOKEN_STATES,
-    "static": "It is a static table with one vector per token, without a transformer.",
-    None: f"If it is not a static table: {TOKEN_STATES[0].lower()}{TOKEN_STATES[1:]}",
-}
-"""Kind of encoder -> how `transformers` loads it."""
-
-FROM_REGISTRY = """By its registered name, while it is the champion. No code of a model runs. The
+{% if facts.registered %}
+By its registered name, while it is the champion. No code of a model runs. The
 second command prints the folder:
 
 ```
-python -m flows encode documents.jsonl vectors.parquet --model models:/{name}@champion
-python -m flows where models:/{name}@champion
-```"""
+python -m flows encode documents.jsonl vectors.parquet --model \
+models:/{{ facts.registered }}@champion
+python -m flows where models:/{{ facts.registered }}@champion
+```
 
-SAFE = "Weights are safetensors, and nothing needs `trust_remote_code`."
+{% endif %}
+Weights are safetensors, and nothing needs `trust_remote_code`.
 
-CUT = "It reads {length:,} tokens of a sentence, as in training; `tokenizer.json` cuts the rest. "
+{% if facts.max_length %}
+It reads {{ "{:,}".format(facts.max_length) }} tokens of a sentence, as in training; \
+`tokenizer.json` cuts the rest. \
+{% endif %}
+A document is the mean of its sentences' vectors.
 
-WHOLE = "A document is the mean of its sentences' vectors."
-
-INTENDED_USE = """## Intended use
+## Intended use
 
 Search, clustering and duplicate detection among sentences and documents like those of its training
-corpus. {seen}Evaluate it on a task of your own before you rely on it. It has the biases of its
-corpus. Do not use it for decisions about people."""
+corpus. {% if not facts.labels %}It was trained without labels.
+{% endif %}
+Evaluate it on a task of your own before you rely on it. It has the biases of its
+corpus. Do not use it for decisions about people.
 
+## Licence
 
-def _loading(facts: CardFacts) -> str:
-    """How to load it with sentence-transformers, with transformers, and from the registry."""
-    registry = FROM_REGISTRY.format(name=facts.registered) if facts.registered else ""
-    cut = CUT.format(length=facts.max_length) if facts.max_length else ""
-    parts = [LOADING, STATES[facts.kind], registry, SAFE, f"{cut}{WHOLE}"]
-    return "\n\n".join(filter(None, parts))
-
-
-def _training(facts: CardFacts) -> str:
-    values = {
-        "Start": facts.base,
-        "Method": facts.method or "none: this is the start encoder of a run",
-        "Parent": facts.parent,
-        "Corpus": facts.corpus,
-        "Labelled pairs": f"{facts.labels:,}" if facts.labels else None,
-    }
-    items = [f"- {name}: {_one_line(value)}" for name, value in values.items() if value]
-    return "\n".join(["## Training", "", *items])
-
-
-def _scores(facts: CardFacts) -> str:
-    """One row per round and one column per metric, with the task below."""
-    if not facts.scores:
-        return ""
-    metrics = list(dict.fromkeys(metric for row in facts.scores.values() for metric in row))
-    rows = [
-        [label, *(f"{row[metric]:.4f}" if metric in row else "" for metric in metrics)]
-        for label, row in facts.scores.items()
-    ]
-    table = [["", *metrics], ["---"] * (len(metrics) + 1), *rows]
-    lines = ["## Scores", "", *("| " + " | ".join(row) + " |" for row in table)]
-    return "\n".join([*lines, *(["", _measured(facts.task)] if facts.task else [])])
-
-
-def _measured(task: RetrievalTask) -> str:
-    """The direction and the size of the task behind R@k."""
-    return (
-        f"R@k, {task.query} \N{RIGHTWARDS ARROW} {task.candidate}: of the {task.queries:,} "
-        f"queries of the test split, which decided nothing, the share that find their own "
-        f"{task.candidate} among the first k of {task.candidates:,} candidates."
-    )
-
-
-def _licence(base: str | None) -> str:
-    sentence = LICENCES.get(base or "", "The licence of its start encoder applies.")
-    return f"## Licence\n\n{sentence} Its training texts keep their own."
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
+{% if facts.base == "minilm" %}
+Its base, all-MiniLM-L6-v2, is licensed under Apache-2.0. \
+{% elif facts.base in ("static", "transformer") %}
+Its training started from random weights: no other licence applies. \
+{% else %}
+The licence of its start encoder applies. \
+{% endif %}
+Its training texts keep their own.
+"""

@@ -18,18 +18,19 @@ from tokenizers import Tokenizer, normalizers
 from sentemb_core.encoder.backbones import (
     T5_FAMILY,
     StaticTable,
-    is_t5,
     keep_table_once,
     refuse_decoders,
     require_fit,
 )
+from sentemb_core.encoder.dense import read_layers
 from sentemb_core.encoder.devices import compute_device
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.encoder.modules import (
     CREATOR,
     Module,
-    dense_of,
+    Settings,
     is_static,
+    layer_folders,
     modules,
     require_same_weights,
     settings_of,
@@ -87,18 +88,29 @@ def load_encoder(folder: Path) -> Encoder:
         BadDataError: Its weights are incomplete.
     """
     refuse_pickles(folder)
-    backbone, tokenizer, tokenizer_config = read_parts(folder)
-    settings = settings_of(folder)
+    parts = read_parts(folder)
+    return assembled(parts, settings_of(folder), folder).to(compute_device())
+
+
+def assembled(parts: Parts, settings: Settings, folder: Path | None = None) -> Encoder:
+    """Return the encoder of these parts, with the layers and the pooling weights of `folder`.
+
+    Raises:
+        MissingEncoderError: A Dense module of the folder has no weights in safetensors.
+        UsageError: The parts do not fit together, or not to the modules of the folder.
+    """
+    backbone, tokenizer, tokenizer_config = parts
     require_fit(backbone, settings["pooling"], settings["max_length"])
     encoder = Encoder(
         backbone,
         tokenizer,
         tokenizer_config=tokenizer_config,
-        layers=dense_of(folder),
+        layers=read_layers(layer_folders(folder)) if folder else None,
         **settings,
     )
-    require_same_weights(encoder, folder)
-    return encoder.to(compute_device())
+    if folder:
+        require_same_weights(encoder, folder)
+    return encoder
 
 
 def read_parts(folder: Path) -> Parts:
@@ -134,15 +146,12 @@ def _parts_of(folder: Path) -> Parts:
     with _quiet_transformers():
         tokenizer: Any = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
         backbone = _read_backbone(folder)
-    cut = tokenizer.backend_tokenizer
+    backend = tokenizer.backend_tokenizer
     if read_json(folder / "sentence_bert_config.json").get("do_lower_case"):
-        cut.normalizer = _after_lowercasing(cut.normalizer)
-    return backbone, cut, tokenizer_settings(tokenizer)
-
-
-def _after_lowercasing(normalizer: Any) -> Any:
-    """The lowercasing of sentence-transformers as a part of the tokenizer, which is saved."""
-    return normalizers.Sequence([normalizers.Lowercase(), *([normalizer] if normalizer else [])])
+        # of sentence-transformers; as a part of the tokenizer it is saved
+        after = [backend.normalizer] if backend.normalizer else []
+        backend.normalizer = normalizers.Sequence([normalizers.Lowercase(), *after])
+    return backbone, backend, tokenizer_settings(tokenizer)
 
 
 def tokenizer_settings(tokenizer: Any) -> Json:
@@ -183,7 +192,7 @@ def _read_backbone(folder: Path) -> "PreTrainedModel":
             f"An encoder needs all its weights: {folder} lacks {len(missing)}, first "
             f"{missing[:3]}. Download or save it again."
         )
-    if is_t5(backbone):
+    if half:
         keep_table_once(backbone)
     for weights in backbone.parameters():
         # copied from the mapped file, whose alignment changes the last bit of some products

@@ -70,30 +70,26 @@ def is_layer(folder: Path) -> bool:
     return plain and config.get("activation_function") in (IDENTITY, RELU)
 
 
-def read_layers(folders: Sequence[Path]) -> nn.Sequential:
-    """Return the layers of these Dense modules, in float32.
+def read_layers(folders: Sequence[Path]) -> nn.Sequential | None:
+    """Return the layers of these Dense modules in float32; None without a module.
 
     Raises:
         MissingEncoderError: A module has no weights in safetensors.
     """
     layers: list[nn.Module] = []
     for folder in folders:
-        layers.append(_read_linear(folder))
+        file = folder / "model.safetensors"
+        stored = load_file(file) if file.is_file() else {}
+        if "linear.weight" not in stored:
+            raise MissingEncoderError(
+                f"The weights of a Dense module are a safetensors file, and {folder} has none. "
+                "Download or save the encoder again."
+            )
+        own = {name: tensor.to(torch.float32, copy=True) for name, tensor in stored.items()}
+        layers.append(linear(own["linear.weight"], own.get("linear.bias")))
         if _config(folder)["activation_function"] == RELU:
             layers.append(nn.ReLU())
-    return nn.Sequential(*layers)
-
-
-def _read_linear(folder: Path) -> nn.Linear:
-    file = folder / "model.safetensors"
-    stored = load_file(file) if file.is_file() else {}
-    if "linear.weight" not in stored:
-        raise MissingEncoderError(
-            f"The weights of a Dense module are a safetensors file, and {folder} has none. "
-            "Download or save the encoder again."
-        )
-    own = {name: tensor.to(torch.float32, copy=True) for name, tensor in stored.items()}
-    return linear(own["linear.weight"], own.get("linear.bias"))
+    return nn.Sequential(*layers) if layers else None
 
 
 def _config(folder: Path) -> Json:

@@ -28,16 +28,12 @@ Edit = Callable[[Tensor], Tensor]
 
 @dataclass(frozen=True)
 class Reading:
-    """The result of one forward pass.
-
-    Attributes:
-        pooled: One vector per row (the forward pass of a method may add axes).
-        layers: States [batch, time, dim] of the embedding layer and of every layer above it; empty
-            unless requested.
-    """
+    """The result of one forward pass."""
 
     pooled: Float[Tensor, "batch ..."]
+    """One vector per row (the forward pass of a method may add axes)."""
     layers: tuple[Tensor, ...] = ()
+    """If requested, states [batch, time, dim] of the embedding layer and every layer above it."""
 
 
 class Encoder(nn.Module):
@@ -144,7 +140,6 @@ class Encoder(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """The device of its weights, on which it computes."""
         return next(self.parameters()).device
 
     @property
@@ -154,7 +149,6 @@ class Encoder(nn.Module):
 
     @property
     def pad_id(self) -> int:
-        """Id of the padding token."""
         return self._special_id("pad_token", "[PAD]")
 
     @property

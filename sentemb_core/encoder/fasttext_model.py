@@ -54,7 +54,11 @@ def fasttext_rows(path: Path) -> Iterator[tuple[bytes, bytes]]:
     Raises:
         UnreadableSourceError: The model is truncated, compressed, or of another version.
     """
-    model = _opened(path)
+    try:
+        with path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
+            model = _parsed(data, path)
+    except (struct.error, IndexError) as error:
+        raise _cut_off(path) from error
     for first in range(0, len(model.words), BATCH):
         words = model.words[first : first + BATCH]
         for word, vector in zip(words, _vectors(model, first, words), strict=True):
@@ -104,14 +108,6 @@ def _vectors(model: _Model, first: int, words: Sequence[bytes]) -> Float32[np.nd
     begins = np.searchsorted(owner[order], own)
     total = np.add.reduceat(model.rows[rows], begins, axis=0, dtype=np.float64)
     return (total / np.bincount(owner)[:, None]).astype(np.float32)
-
-
-def _opened(path: Path) -> _Model:
-    try:
-        with path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
-            return _parsed(data, path)
-    except (struct.error, IndexError) as error:
-        raise _cut_off(path) from error
 
 
 def _parsed(data: mmap, path: Path) -> _Model:

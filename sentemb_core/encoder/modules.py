@@ -12,10 +12,10 @@ from typing import Any, TypedDict, cast
 import torch
 from jaxtyping import Float
 from safetensors.torch import load_file
-from torch import Tensor, nn
+from torch import Tensor
 
 from sentemb_core.encoder.backbones import StaticTable
-from sentemb_core.encoder.dense import dense_parts, is_layer, read_layers
+from sentemb_core.encoder.dense import dense_parts, is_layer
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.encoder.pooling import TWO_LAYERS
 from sentemb_core.encoder.safety import read_json
@@ -101,14 +101,9 @@ def is_static(folder: Path) -> bool:
     return "StaticEmbedding" in dict(module_paths(folder))
 
 
-def dense_of(folder: Path) -> nn.Sequential | None:
-    """Return `Encoder.layers` of a folder's Dense modules; BERT's pooler is not one of them.
-
-    Raises:
-        MissingEncoderError: A Dense module without weights in safetensors.
-    """
-    dense = [path for kind, path in module_paths(folder) if kind == "Dense" and is_layer(path)]
-    return read_layers(dense) if dense else None
+def layer_folders(folder: Path) -> list[Path]:
+    """The Dense modules that are `Encoder.layers`; BERT's pooler is not one of them."""
+    return [path for kind, path in module_paths(folder) if kind == "Dense" and is_layer(path)]
 
 
 def settings_of(folder: Path) -> Settings:
@@ -126,10 +121,16 @@ def settings_of(folder: Path) -> Settings:
         )
     normalised = "Normalize" in dict(module_paths(folder))  # inner products of these are cosines
     dot = stated.get("similarity_fn_name") in ("dot", "dot_product") and not normalised
+    longest = (
+        read_json(folder / "sentence_bert_config.json").get("max_seq_length")
+        or read_json(folder / "tokenizer_config.json").get("model_max_length")
+        or (read_json(folder / "tokenizer.json").get("truncation") or {}).get("max_length")
+        or NO_LIMIT_STATED
+    )
     return Settings(
         pooling=_pooling_of(folder),
         similarity="dot" if dot else "cosine",
-        max_length=_max_length_of(folder),
+        max_length=int(longest) if longest < 1_000_000 else NO_LIMIT_STATED,
     )
 
 
@@ -215,13 +216,3 @@ def _pooling_mode(folder: Path) -> str:
     if len(others) == len(modes) == 1:
         return modes[0]
     return str(config.get("pooling_mode", others))
-
-
-def _max_length_of(folder: Path) -> int:
-    stated = (
-        read_json(folder / "sentence_bert_config.json").get("max_seq_length")
-        or read_json(folder / "tokenizer_config.json").get("model_max_length")
-        or (read_json(folder / "tokenizer.json").get("truncation") or {}).get("max_length")
-        or NO_LIMIT_STATED
-    )
-    return int(stated) if stated < 1_000_000 else NO_LIMIT_STATED

@@ -4,7 +4,7 @@ Read without torch and pydantic, whose imports take seconds: `--help` does not w
 """
 
 import re
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
@@ -20,23 +20,8 @@ HEAD_FILE = "condenser_head.safetensors"
 WORD_FILES = (".txt", ".vec", ".bin")
 """Endings of files of word vectors; .gz may follow."""
 
-EncoderKind = Literal["random", "packaged", "folder", "word_vectors", "published"]
-
-
-@dataclass(frozen=True)
-class EncoderLocation:
-    """Where the encoder of a name is.
-
-    Attributes:
-        name: As given.
-        kind: `static` and `transformer` are random, `minilm` is packaged, NAME or OWNER/NAME is
-            published.
-        path: Of a folder or a file of word vectors.
-    """
-
-    name: str
-    kind: EncoderKind
-    path: Path | None = None
+EncoderLocation = Literal["random", "packaged", "folder", "word_vectors", "published"]
+"""`static` and `transformer` are random, `minilm` is packaged, NAME or OWNER/NAME is published."""
 
 
 def locate_encoder(name: str) -> EncoderLocation:
@@ -49,26 +34,26 @@ def locate_encoder(name: str) -> EncoderLocation:
     from sentemb_core.config.run import BUILT_IN_ENCODERS, RANDOM_ENCODERS
 
     if name in BUILT_IN_ENCODERS:
-        return EncoderLocation(name, "random" if name in RANDOM_ENCODERS else "packaged")
+        return "random" if name in RANDOM_ENCODERS else "packaged"
     if name.startswith("models:"):
         raise UsageError(
             f"An encoder here is a folder or a name, and {name} is a registered model. `python -m "
             f"flows where {name}` prints its folder. The commands run, benchmark, encode, search "
             "and canary of `python -m flows` take the registered model itself."
         )
-    path, is_file = Path(name), _is_file(name)
     if is_word_file(name):
-        return EncoderLocation(name, "word_vectors", path)
-    if not is_file and _is_folder(name):
-        return EncoderLocation(name, "folder", path)
+        return "word_vectors"
+    if _is(Path.is_dir, name):
+        return "folder"
+    is_file = _is(Path.is_file, name)
     if name.lower() in BUILT_IN_ENCODERS:
         raise MissingEncoderError(f"There is no encoder {name!r}; {did_you_mean(name.lower())}")
     if not is_file and PUBLISHED.fullmatch(name):
-        return EncoderLocation(name, "published")
+        return "published"
     found = "a file of another kind" if is_file else "a path without a folder"
     raise MissingEncoderError(
         f"An encoder is a folder, a name, or a file of word vectors ({', '.join(WORD_FILES)}). "
-        f"{name!r} is {found} ({path.absolute()}). Check the path."
+        f"{name!r} is {found} ({Path(name).absolute()}). Check the path."
     )
 
 
@@ -81,23 +66,16 @@ def is_encoder_folder(name: str) -> bool:
     """Whether a folder has this name, and no built-in encoder (`./minilm` is a folder)."""
     from sentemb_core.config.run import BUILT_IN_ENCODERS
 
-    return name not in BUILT_IN_ENCODERS and _is_folder(name)
+    return name not in BUILT_IN_ENCODERS and _is(Path.is_dir, name)
 
 
 def is_word_file(name: str) -> bool:
     """Whether a file of this name exists and has an ending of word vectors."""
-    return _is_file(name) and name.lower().removesuffix(".gz").endswith(WORD_FILES)
+    return _is(Path.is_file, name) and name.lower().removesuffix(".gz").endswith(WORD_FILES)
 
 
-def _is_file(name: str) -> bool:
+def _is(kind: Callable[[Path], bool], name: str) -> bool:
     try:
-        return Path(name).is_file()
+        return kind(Path(name))
     except OSError:  # a text longer than any path
-        return False
-
-
-def _is_folder(name: str) -> bool:
-    try:
-        return Path(name).is_dir()
-    except OSError:
         return False

@@ -16,22 +16,14 @@ import huggingface_hub
 import torch
 from huggingface_hub import constants
 from tokenizers import processors
-from torch import nn
 
 from sentemb_core.config.run import BUILT_IN_ENCODERS, EncoderConfig
-from sentemb_core.encoder.backbones import StaticTable, refuse_decoders, require_fit
-from sentemb_core.encoder.checkpoint import Parts, read_parts, tokenizer_settings
+from sentemb_core.encoder.backbones import StaticTable, refuse_decoders
+from sentemb_core.encoder.checkpoint import Parts, assembled, read_parts, tokenizer_settings
 from sentemb_core.encoder.encoder import Encoder
-from sentemb_core.encoder.modules import (
-    Settings,
-    dense_of,
-    is_static,
-    require_same_weights,
-    settings_of,
-    written_by_us,
-)
+from sentemb_core.encoder.modules import Settings, is_static, settings_of, written_by_us
 from sentemb_core.encoder.names import WORD_FILES, locate_encoder
-from sentemb_core.encoder.safety import refuse_code, refuse_pickles, require_weights
+from sentemb_core.encoder.safety import refuse_pickles, require_weights
 from sentemb_core.encoder.vocabulary import SPECIAL_TOKENS, learnt_tokenizer
 from sentemb_core.encoder.word_files import read_word_vectors
 from sentemb_core.encoder.word_vectors import word_parts
@@ -64,7 +56,7 @@ def start_encoder(config: EncoderConfig, sentences: Iterator[str] | None = None)
 
     Args:
         config: Name, settings, and the shape of random weights.
-        sentences: The corpus, read once, where a vocabulary is learnt (`static`, `transformer`).
+        sentences: The corpus, read once; needed where a vocabulary is learnt.
 
     Raises:
         MissingEncoderError: It is not on this machine.
@@ -72,21 +64,21 @@ def start_encoder(config: EncoderConfig, sentences: Iterator[str] | None = None)
         UnreadableSourceError, BadDataError: As `read_word_vectors`, for a file of word vectors.
         UsageError: Its parts do not fit together.
     """
-    location = locate_encoder(config.name)
+    kind = locate_encoder(config.name)
     settings = _requested(config)
-    if location.kind == "random":
+    if kind == "random":
         if sentences is None:
             raise UsageError(
                 f"The encoder {config.name!r} learns its vocabulary from a corpus, and there is no "
                 "corpus here. Take minilm, a folder or a published name."
             )
         random_parts = _random_static if config.name == "static" else _random_transformer
-        return _encoder(random_parts(config, sentences), settings)
-    if location.kind == "packaged":
+        return assembled(random_parts(config, sentences), settings)
+    if kind == "packaged":
         _warn_of_pooling(config.name, DEFAULTS["pooling"], settings["pooling"])
-        return _encoder(read_parts(_minilm_folder()), settings)
-    if location.kind == "word_vectors":
-        return _encoder(word_parts(read_word_vectors(Path(config.name))), settings)
+        return assembled(read_parts(_minilm_folder()), settings)
+    if kind == "word_vectors":
+        return assembled(word_parts(read_word_vectors(Path(config.name))), settings)
     return _encoder_in(_folder(config.name), config)
 
 
@@ -99,10 +91,10 @@ def encoder_kind(name: str) -> Literal["static", "transformer"]:
         UsageError: Its transformer generates text.
         UnreadableSourceError, BadDataError: As `read_word_vectors`, for the first word vectors.
     """
-    location = locate_encoder(name)
-    if location.kind in ("random", "packaged"):
+    kind = locate_encoder(name)
+    if kind in ("random", "packaged"):
         return "static" if name == "static" else "transformer"
-    if location.kind == "word_vectors":
+    if kind == "word_vectors":
         read_word_vectors(Path(name), limit=FIRST_WORDS)
         return "static"
     folder = _folder(name)
@@ -118,8 +110,7 @@ def encoder_folder(name: str) -> Path | None:
     Raises:
         MissingEncoderError: It is not on this machine.
     """
-    in_folder = locate_encoder(name).kind in ("folder", "published")
-    return _folder(name) if in_folder else None
+    return _folder(name) if locate_encoder(name) in ("folder", "published") else None
 
 
 def _random_static(config: EncoderConfig, sentences: Iterator[str]) -> Parts:
@@ -217,9 +208,9 @@ def _downloaded() -> str:
 def _encoder_in(folder: Path, config: EncoderConfig) -> Encoder:
     """The encoder of a folder, with the folder's settings where the config asks for none."""
     refuse_pickles(folder, unless_beside_safetensors=True)
-    refuse_code(folder)
+    parts = read_parts(folder)
     if not (folder / "modules.json").is_file():
-        return _encoder(read_parts(folder), _requested(config))
+        return assembled(parts, _requested(config))
     stated = settings_of(folder)
     if not written_by_us(folder):
         stated["max_length"] = DEFAULTS["max_length"]
@@ -228,12 +219,9 @@ def _encoder_in(folder: Path, config: EncoderConfig) -> Encoder:
         "encoder %s: pooling %s, similarity %s, at most %s tokens",
         folder.name, settings["pooling"], settings["similarity"], settings["max_length"],
     )  # fmt: skip
-    if settings["pooling"] != stated["pooling"]:
-        _warn_of_pooling(folder.name, stated["pooling"], settings["pooling"])
-        return _encoder(read_parts(folder), settings)
-    encoder = _encoder(read_parts(folder), settings, dense_of(folder))
-    require_same_weights(encoder, folder)
-    return encoder
+    _warn_of_pooling(folder.name, stated["pooling"], settings["pooling"])
+    layers_of = folder if settings["pooling"] == stated["pooling"] else None
+    return assembled(parts, settings, layers_of)
 
 
 def _warn_of_pooling(name: str, stated: Pooling, requested: Pooling) -> None:
@@ -251,12 +239,4 @@ def _requested(config: EncoderConfig, otherwise: Settings = DEFAULTS) -> Setting
         pooling=config.pooling or otherwise["pooling"],
         similarity=config.similarity or otherwise["similarity"],
         max_length=config.max_length or otherwise["max_length"],
-    )
-
-
-def _encoder(parts: Parts, settings: Settings, layers: nn.Sequential | None = None) -> Encoder:
-    backbone, tokenizer, tokenizer_config = parts
-    require_fit(backbone, settings["pooling"], settings["max_length"])
-    return Encoder(
-        backbone, tokenizer, tokenizer_config=tokenizer_config, layers=layers, **settings
     )

@@ -42,12 +42,7 @@ class WordVectors:
 
 
 def word_encoder(table: WordVectors, max_length: int) -> Encoder:
-    """Return the encoder that averages these vectors.
-
-    Args:
-        table: Words and vectors of a file or a corpus.
-        max_length: Maximum number of known words per sentence.
-    """
+    """Return the encoder that averages these vectors, of at most `max_length` words a sentence."""
     backbone, tokenizer, _ = word_parts(table)
     return Encoder(backbone, tokenizer, pooling="mean", similarity="cosine", max_length=max_length)
 
@@ -111,9 +106,9 @@ def trained_word_vectors(
 
     Args:
         texts: Sentences; read `epochs` + 1 times.
-        seed: Seed of the initial vectors and of all draws.
+        seed: Of the initial vectors and of all draws.
         dim: Width of a vector.
-        epochs: Passes.
+        epochs: Passes of the training.
         progress: Called with the number of texts read so far, over all passes.
 
     Raises:

@@ -5,7 +5,6 @@ similarity stays the encoder's own; the papers use cosine.
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -17,60 +16,6 @@ from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.postprocess.normalizing_flow import fitted_flow
 from sentemb_core.postprocess.whitening import BLOCK, SOFT, Whitening, fitted_whitening
 from sentemb_core.types import Map
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel
-
-
-def with_whitening(
-    encoder: Encoder,
-    vectors: Float32[np.ndarray, "n dim"],
-    keep: int | None = None,
-    power: float = 1.0,
-) -> Encoder:
-    """Return the encoder with BERT-whitening: one more layer, or whitened rows of a static table.
-
-    A row of zeros stays zero, and so does a text without a known word (`encoder.word_vectors`).
-
-    Args:
-        encoder: The result shares its transformer and its tokenizer.
-        vectors: Pooled vectors of its own texts.
-        keep: Dimensions to keep. Default: all in which the vectors vary.
-        power: 1 whitens, `whitening.SOFT` halfway.
-
-    Raises:
-        UsageError: `keep` is not in 1..dim.
-        BadEmbeddingError: the vectors vary in fewer directions than it keeps, or are not finite.
-    """
-    whitening = fitted_whitening(vectors, keep, power)
-    if isinstance(encoder.backbone, StaticTable) and encoder.layers is None:
-        return _rebuilt(encoder, _whitened_table(encoder.backbone, whitening), None)
-    return _with_layers(encoder, whitening.linear())
-
-
-def with_flow(
-    encoder: Encoder,
-    vectors: Float32[np.ndarray, "n dim"],
-    seed: int,
-    progress: Callable[[int], None] | None = None,
-) -> Encoder:
-    """Return the encoder with BERT-flow in the paper's shape, as 45 layers.
-
-    The layers have 45 MB at 384 dimensions and 175 MB at 768. A text without a known word has the
-    latent vector of zero.
-
-    Args:
-        encoder: The result shares its backbone and its tokenizer.
-        vectors: Pooled vectors of its own texts.
-        seed: Of the flow.
-        progress: Called with the number of processed vectors.
-
-    Raises:
-        UsageError: fewer than 8 dimensions.
-        BadEmbeddingError: a vector is not finite, or all are equal.
-        DivergedError: a likelihood is not finite.
-    """
-    return _with_layers(encoder, *fitted_flow(vectors, seed, progress=progress).layers())
 
 
 def with_map(
@@ -84,20 +29,35 @@ def with_map(
 ) -> Encoder:
     """Return the encoder with a map of this kind, fitted on its vectors.
 
+    A whitening is one more layer, or whitened rows of a static table. There a row of zeros stays
+    zero, and so does a text without a known word. A flow in the paper's shape is 45 layers: 45 MB
+    at 384 dimensions, 175 MB at 768. There such a text has the latent vector of zero.
+
     Args:
-        encoder: As `with_whitening`, `with_flow`.
-        vectors: As `with_whitening`, `with_flow`.
+        encoder: The result shares its tokenizer and its transformer.
+        vectors: Pooled vectors of its own texts.
         kind: The kind of map.
-        keep: For a whitening, soft or not.
-        seed: For a flow.
-        progress: For a flow; a whitening is one decomposition.
+        keep: Dimensions that a whitening keeps. Default: all in which the vectors vary.
+        seed: Of a flow.
+        progress: Called with the number of vectors that a flow has processed.
 
     Raises:
-        UsageError, BadEmbeddingError, DivergedError: as `with_whitening`, `with_flow`.
+        UsageError: `keep` is not in 1..dim, or a flow has fewer than 8 dimensions.
+        BadEmbeddingError: A vector is not finite, all are equal, or they vary in fewer directions
+            than a whitening keeps.
+        DivergedError: A likelihood is not finite.
     """
+    backbone, layers = encoder.backbone, list(encoder.layers or ())
     if kind == "flow":
-        return with_flow(encoder, vectors, seed, progress)
-    return with_whitening(encoder, vectors, keep, SOFT if kind == "soft_whitening" else 1.0)
+        layers += fitted_flow(vectors, seed, progress=progress).layers()
+    else:
+        whitening = fitted_whitening(vectors, keep, SOFT if kind == "soft_whitening" else 1.0)
+        if isinstance(backbone, StaticTable) and not layers:
+            backbone = _whitened_table(backbone, whitening)
+        else:
+            layers.append(whitening.linear())
+    behind = nn.Sequential(*layers) if layers else None
+    return Encoder(**encoder.parts(backbone, behind)).to(encoder.device)
 
 
 def _whitened_table(table: StaticTable, whitening: Whitening) -> StaticTable:
@@ -108,13 +68,3 @@ def _whitened_table(table: StaticTable, whitening: Whitening) -> StaticTable:
         known = rows[block].any(axis=1)
         white[block][known] = whitening.transformed(rows[block][known])
     return StaticTable(torch.from_numpy(white))
-
-
-def _with_layers(encoder: Encoder, *layers: nn.Module) -> Encoder:
-    return _rebuilt(encoder, encoder.backbone, nn.Sequential(*(encoder.layers or ()), *layers))
-
-
-def _rebuilt(
-    encoder: Encoder, backbone: "PreTrainedModel | StaticTable", layers: nn.Sequential | None
-) -> Encoder:
-    return Encoder(**encoder.parts(backbone, layers)).to(encoder.device)

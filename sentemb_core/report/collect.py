@@ -280,7 +280,7 @@ def partition_by(vectors: Embeddings, config: AnnotationConfig) -> View:
 
 def annotation_in(folder: Path) -> View:
     """The labels that a round's annotation stored."""
-    stored = Clusters.open(folder)
+    stored = Clusters(folder)
     return lambda rows: stored.of(rows).tolist()
 
 

@@ -77,7 +77,7 @@ class PairBatches:
         self.batch_size = _feasible(batch_size, len(pairs), "pairs")
         self.batches_per_epoch = len(pairs) // self.batch_size
         self._epoch, self._order = -1, np.empty(0, np.int64)
-        self._log_repeats(document)
+        self._log_epoch(document)
 
     def batch(self, step: int) -> Batch:
         """Return the views of step `step`, counted from 0."""
@@ -89,20 +89,14 @@ class PairBatches:
         draw = Draw(np.where(swap, j, i), np.where(swap, i, j), np.arange(len(rows)))
         return _viewed(self._method, self._corpus, draw, rng, pairs=len(rows))
 
-    def _log_repeats(self, document: Int64[np.ndarray, " pairs"]) -> None:
-        """Log the size of an epoch and its same-document pairs."""
+    def _log_epoch(self, document: Int64[np.ndarray, " pairs"]) -> None:
         rows = self._order_of(0)[: min(self.batches_per_epoch, LOGGED_BATCHES) * self.batch_size]
-        drawn = np.random.default_rng([self._seed, 0]).choice(document, len(rows))
-        spread, random = (
-            _repeats(documents.reshape(-1, self.batch_size))
-            for documents in (document[rows], drawn)
-        )
+        ordered = np.sort(document[rows].reshape(-1, self.batch_size), axis=1)
+        repeats = (ordered[:, 1:] == ordered[:, :-1]).sum(axis=1).mean()
         log.info(
             "an epoch has %d batches of %d pairs, %d pairs left out; same-document pairs per "
-            "batch: "
-            "%.1f (masked, not used as negatives; %.1f in random batches)",
-            self.batches_per_epoch, self.batch_size, len(document) % self.batch_size,
-            spread, random,
+            "batch: %.1f (masked, not used as negatives)",
+            self.batches_per_epoch, self.batch_size, len(document) % self.batch_size, repeats,
         )  # fmt: skip
 
     def _order_of(self, epoch: int) -> Int64[np.ndarray, " pairs"]:
@@ -237,12 +231,6 @@ def _check_documents(corpus: Documents, document: Int64[np.ndarray, " n"]) -> No
             "A batch needs pairs of at least two documents, or it has no negatives. Found "
             f"{giving} of {usable} documents with a pair. Add documents."
         )
-
-
-def _repeats(batches: Int64[np.ndarray, "batches size"]) -> float:
-    """Return how many rows of a batch, on average, repeat a document of the batch."""
-    ordered = np.sort(batches, axis=1)
-    return float((ordered[:, 1:] == ordered[:, :-1]).sum(axis=1).mean())
 
 
 def _feasible(wanted: int, available: int, what: str) -> int:

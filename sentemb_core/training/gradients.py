@@ -1,7 +1,7 @@
 """Gradients of one step: a batch through the forward passes, the head and the method's losses."""
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 
@@ -13,6 +13,7 @@ from torch import Tensor
 from sentemb_core.documents import Tokens
 from sentemb_core.encoder.encoder import Reading
 from sentemb_core.encoder.packing import padded
+from sentemb_core.heap import trim_heap
 from sentemb_core.methods.parts.heads import on_views
 from sentemb_core.methods.parts.method import (
     ForwardPass,
@@ -25,7 +26,6 @@ from sentemb_core.methods.parts.method import (
     plainly,
 )
 from sentemb_core.methods.parts.views import IGNORED, Batch, View
-from sentemb_core.training.passes import cached_gradients, length_groups, plain_gradients
 
 TRANSFORMER_SLACK = 1024
 """Most padding tokens in a pass of a transformer. On an Intel with AMX, in bfloat16, batches of 128
@@ -41,15 +41,85 @@ STATIC_SLACK = 4096
 """The same of a static table, where a further pass costs a dense gradient of the whole table."""
 
 
+Groups = Sequence[Int64[np.ndarray, " _"]]
+"""The rows of each group: all rows, each once."""
+
+
+def length_groups(
+    lengths: Int64[np.ndarray, " rows"], slack: int, largest: int | None = None
+) -> Groups:
+    """Return groups of rows of similar length, the longest first, with at most `slack` padding.
+
+    Args:
+        lengths: Tokens of every row.
+        slack: Padding tokens that cost as much as one more pass through the encoder.
+        largest: Most rows of a group.
+    """
+    order = np.argsort(-lengths, kind="stable")
+    groups: list[np.ndarray] = []
+    start, padding = 0, 0
+    for place, length in enumerate(lengths[order].tolist()):
+        padding += int(lengths[order[start]]) - length
+        if padding > slack or (largest is not None and place - start >= largest):
+            groups.append(order[start:place])
+            start, padding = place, 0
+    groups.append(order[start:])
+    return groups
+
+
+Encode = Callable[[int, bool], tuple[Tensor, Tensor | None]]
+"""(group, whether to compute its own loss) -> vectors [rows, ...] and that loss, if it has one.
+Two calls must return equal vectors, also with dropout."""
+
+Loss = Callable[[list[Tensor]], Tensor]
+"""The vectors of every group -> the loss between all rows."""
+
+
+def plain_gradients(encode: Encode, groups: int, loss: Loss) -> Tensor:
+    """Backpropagate through all groups at once and return the loss. Keeps every activation."""
+    encoded = [encode(group, True) for group in range(groups)]
+    value = loss([vectors for vectors, _ in encoded])
+    for _, own in encoded:
+        value = value if own is None else value + own
+    value.backward()
+    return value.detach()
+
+
+def cached_gradients(encode: Encode, groups: int, loss: Loss) -> Tensor:
+    """Return the same loss and gradients with the activations of one group at a time.
+
+    This is GradCache (Gao et al. 2021):
+
+    1. Encode all groups without a graph.
+    2. Compute the loss and its gradient at the vectors. Heads get their gradients here.
+    3. Encode each group again with a graph; backpropagate the gradient of its vectors, and its own
+       loss. Dropout must repeat the draws of step 1.
+
+    Groups of many shapes leave holes in the heap. With the heap trimmed before steps 1 and 2, the
+    memory peak at 3,200 pairs is 1.2 times that at 128 (1.3 without; `benchmarks/training.py`).
+    """
+    trim_heap()
+    with torch.no_grad():
+        vectors = [encode(group, False)[0] for group in range(groups)]
+    trim_heap()
+    for part in vectors:
+        part.requires_grad_()
+    value = loss(vectors)
+    value.backward()
+    total = value.detach()
+    for group, part in enumerate(vectors):
+        again, own = encode(group, True)
+        if again.requires_grad and part.grad is not None:
+            again.backward(part.grad, retain_graph=own is not None)
+        if own is not None:
+            own.backward()
+            total = total + own.detach()
+    return total
+
+
 @dataclass(frozen=True)
 class StepResult:
-    """Loss, metrics and vectors of one step.
-
-    Attributes:
-        loss: The sum of all terms.
-        metrics: The value of every term by its name, and further metrics of the terms.
-        vectors: The vectors of every view after the head, detached.
-    """
+    """Loss of one step, metrics of its terms, and every view's vectors after the head, detached."""
 
     loss: float
     metrics: dict[str, float]
@@ -58,34 +128,11 @@ class StepResult:
 
 @dataclass(frozen=True)
 class JointViews:
-    """Views that share a forward pass, as one list of rows.
-
-    Attributes:
-        reader: The forward pass of all views.
-        views: The views by name; a single view if its rows have their own losses.
-        own_losses: Whether rows have their own losses.
-    """
+    """Views that share a forward pass; a single view if its rows have their own losses."""
 
     reader: ForwardPass | FullBatchForward
     views: Mapping[str, View]
     own_losses: bool
-
-    @property
-    def view(self) -> View:
-        """Return the only view, whose rows have their own losses."""
-        (view,) = self.views.values()
-        return view
-
-    @property
-    def name(self) -> str:
-        """Return the name of `view`."""
-        (name,) = self.views
-        return name
-
-    @cached_property
-    def targets(self) -> int:
-        """Return the number of targets in `view`."""
-        return sum(int((row != IGNORED).sum()) for row in self.view.targets or ())
 
     @cached_property
     def tokens(self) -> list[Tokens]:
@@ -104,11 +151,8 @@ class Pass:
 class GradientJob:
     """Computes the gradients of any step of a training.
 
-    Attributes:
-        learner: Its parameters receive the gradients.
-        method: Defines the losses.
-        bfloat16: Whether forward passes use autocast. Losses between rows are always float32.
-        seed: Seed of dropout, from which each step derives its own.
+    With `bfloat16`, forward passes use autocast; losses between rows are always float32. Each step
+    derives the seed of its dropout from `seed`.
     """
 
     learner: Learner
@@ -196,17 +240,19 @@ class GradientJob:
     def _own_loss(self, joint: JointViews, rows: Rows, metrics: dict[str, float]) -> Tensor:
         """Return this pass's part of the row losses. The sum over all passes is their mean."""
         total = torch.zeros((), device=rows.ids.device)
+        ((view_name, view),) = joint.views.items()
+        targets = sum(int((row != IGNORED).sum()) for row in view.targets or ())
         for name, (weight, term) in self.method.sample_terms.items():
-            if term.view != joint.name:
+            if term.view != view_name:
                 continue
-            count = joint.targets if term.per == "target" else len(joint.view)
+            count = targets if term.per == "target" else len(view)
             value = term.loss(self.learner, rows).float() / max(1, count)
             metrics[name] = metrics.get(name, 0.0) + value.item()
             total = total + weight * value
         return total
 
     def _rows(self, part: Pass, ids: Tensor, mask: Tensor | None, reading: Reading) -> Rows:
-        view = part.joint.view
+        (view,) = part.joint.views.values()
         inputs = ids
         if view.inputs is not None:
             inputs = self._padded(_chosen(view.inputs, part.rows))[0]
@@ -243,16 +289,10 @@ class GradientJob:
 
 @dataclass(frozen=True)
 class RunningStep:
-    """One step. Each pass and the loss set their own seed, so a repetition draws the same.
+    """One step. Each pass sets its own seed of `of_passes`, so a repetition draws the same.
 
-    Attributes:
-        job: Encodes the passes.
-        batch: The step's views.
-        passes: All passes of the step.
-        of_loss: Seed of the head and the loss, the same for any number of passes.
-        of_passes: Seed of each pass.
-        metrics: Metrics as in `StepResult`, complete after the last pass.
-        vectors: Vectors as in `StepResult`.
+    The head and the loss have the seed `of_loss`, the same for any number of passes. `metrics` and
+    `vectors` are complete after the last pass.
     """
 
     job: GradientJob
@@ -264,13 +304,13 @@ class RunningStep:
     vectors: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
 
     def encode(self, index: int, with_loss: bool) -> tuple[Tensor, Tensor | None]:
-        """Return a pass's vectors and its own loss (`passes.Encode`)."""
-        self._seed_pass(index)
+        """Return a pass's vectors and its own loss (`Encode`)."""
+        self._seed(self.of_passes[index])
         metrics = self.metrics if with_loss else None
         return self.job.encoded(self.passes[index], metrics, partial(self._loss_if, index))
 
     def loss(self, parts: list[Tensor]) -> Tensor:
-        """Return the loss between all rows (`passes.Loss`)."""
+        """Return the loss between all rows (`Loss`)."""
         vectors, value, metrics = self._vectors_and_loss(parts)
         self.vectors.update({name: rows.detach() for name, rows in vectors.items()})
         self.metrics.update(metrics)
@@ -281,17 +321,15 @@ class RunningStep:
 
         The pass continues with its own seed, so its later reads repeat the same dropout.
         """
+        parts: list[Tensor] = []
         with torch.no_grad():
-            parts = [rows if k == index else self._plain(k) for k in range(len(self.passes))]
+            for k, part in enumerate(self.passes):
+                self._seed(self.of_passes[k])
+                parts.append(rows if k == index else self.job.encoded(part, None, None)[0])
         with torch.autocast(rows.device.type, enabled=False):
             _, value, _ = self._vectors_and_loss([part.float() for part in parts])
-        self._seed_pass(index)
+        self._seed(self.of_passes[index])
         return value
-
-    def _plain(self, index: int) -> Tensor:
-        """Return a pass's vectors without the step's loss."""
-        self._seed_pass(index)
-        return self.job.encoded(self.passes[index], None, None)[0]
 
     def _vectors_and_loss(
         self, parts: Sequence[Tensor]
@@ -300,9 +338,6 @@ class RunningStep:
         self._seed(self.of_loss)
         vectors = self.job.by_view(self.passes, parts, self.batch)
         return vectors, *loss_of(self.job.method, vectors, self.batch, self.job.learner)
-
-    def _seed_pass(self, index: int) -> None:
-        self._seed(self.of_passes[index])
 
     def _seed(self, seed: int) -> None:
         """Set the seed. `torch.manual_seed` takes 1 ms where CUDA is idle."""

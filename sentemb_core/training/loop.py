@@ -1,5 +1,6 @@
 """The training loop of all methods."""
 
+import hashlib
 import json
 import logging
 import math
@@ -27,7 +28,7 @@ from sentemb_core.training.checkpoint import (
 )
 from sentemb_core.training.gradients import GradientJob, StepResult
 from sentemb_core.training.optimiser import learning_rate, optimiser_for
-from sentemb_core.training.state import StepLog, TrainingReport, TrainingState, recipe_digest
+from sentemb_core.training.state import StepLog, TrainingReport, TrainingState
 from sentemb_core.types import OnStep
 
 log = logging.getLogger(__name__)
@@ -64,7 +65,7 @@ def train(
     Args:
         learner: Fresh from `learner_of`. At the end its encoder, and the networks that the method
             keeps, hold the best weights if `validate` is given, else the last ones.
-        method: The recipe, made for this encoder.
+        method: Made for this encoder.
         sampler: Its batches.
         config: The settings.
         work: Folder for checkpoints, and for the batch at which training diverged.
@@ -92,16 +93,18 @@ def train(
         stack.enter_context(_frozen(learner.encoder, method.frozen))
         state = _initial_state(learner, method, config, work, steps or StepLog())
         job = GradientJob(learner, method, config.dtype == "bfloat16", config.seed)
-        go_on = _unfinished(state, config)
+        done, every = state.report.steps, config.checkpoint_every
+        go_on = done < config.steps and state.patient(config.patience)
         if go_on:
             size = state.checkpoint_size(validated=validate is not None)
-            require_room(work, size, _checkpoints_due(state, config))
+            require_room(work, size, config.steps // every - done // every)
         _begin_training(learner, method)
         with _checkpoint_on_interruption(state, work, on_checkpoint):
             while go_on:
                 metrics = _step(state, job, sampler, config, work)
                 go_on = state.report.steps < config.steps
-                if validate is not None and _is_due(state.report.steps, config):
+                interval = config.evaluate_every or config.steps
+                if validate is not None and (not go_on or state.report.steps % interval == 0):
                     learner.encoder.eval()
                     metrics["validation"] = validate(learner.encoder)
                     state.score(metrics["validation"])
@@ -129,7 +132,7 @@ def _initial_state(
     state = TrainingState(
         learner=learner,
         optimiser=optimiser_for(learner.modules, config),
-        recipe=recipe_digest(method.name, settings),
+        recipe=hashlib.sha256(f"{method.name}\0{settings}".encode()).hexdigest(),
         report=TrainingReport(chunk=config.chunk),
         log=steps,
         kept=method.kept,
@@ -143,22 +146,6 @@ def _initial_state(
         log.warning("checkpoints of another recipe removed from %s", work)
         remove_checkpoints(work)
     return state
-
-
-def _unfinished(state: TrainingState, config: TrainingConfig) -> bool:
-    """Return whether a restored run has steps left and patience."""
-    return state.report.steps < config.steps and state.patient(config.patience)
-
-
-def _checkpoints_due(state: TrainingState, config: TrainingConfig) -> int:
-    """Return the number of checkpoints from here to the last step."""
-    interval = config.checkpoint_every
-    return config.steps // interval - state.report.steps // interval
-
-
-def _is_due(step: int, config: TrainingConfig) -> bool:
-    interval = config.evaluate_every
-    return step == config.steps or (interval is not None and step % interval == 0)
 
 
 def _step(
@@ -242,12 +229,9 @@ def _clipped_norm(state: TrainingState, clip: float | None) -> float:
 
 
 def _is_out_of_memory(error: BaseException) -> bool:
-    text = str(error).lower()
-    return (
-        isinstance(error, torch.OutOfMemoryError | MemoryError)
-        or "out of memory" in text
-        or "can't allocate memory" in text
-    )
+    known = isinstance(error, torch.OutOfMemoryError | MemoryError)
+    texts = ("out of memory", "can't allocate memory")
+    return known or any(text in str(error).lower() for text in texts)
 
 
 def _diverged(

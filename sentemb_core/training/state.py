@@ -1,6 +1,5 @@
 """State of a training: all that a resumed run needs to end in the same bits."""
 
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float64
 from pydantic import ConfigDict
 from torch import Tensor, nn, optim
 
@@ -32,14 +30,6 @@ class StepLog:
         """Add the metrics of the next step; unmeasured ones are NaN."""
         for name, column in self.columns.items():
             column.append(metrics.get(name, np.nan))
-
-    def arrays(self) -> dict[str, Float64[np.ndarray, " steps"]]:
-        """Return the metrics by column."""
-        return {name: np.array(column) for name, column in self.columns.items()}
-
-    def restore(self, arrays: Mapping[str, Float64[np.ndarray, " steps"]]) -> None:
-        """Continue after the steps of `arrays`."""
-        self.columns = {name: arrays[name].tolist() for name in COLUMNS}
 
     def write(self, folder: Path) -> None:
         """Write steps.json, by column."""
@@ -79,30 +69,22 @@ class TrainingReport(Value):
 
 @dataclass
 class TrainingState:
-    """Weights, optimiser, counters and log. Dropout needs no state: each step has its own seed.
-
-    Attributes:
-        learner: The encoder, head and networks in training.
-        optimiser: Optimiser of their parameters.
-        recipe: Digest of method and settings; only the same recipe may continue.
-        report: The counters.
-        log: The metrics of all steps.
-        kept: Networks whose best weights are kept beside the encoder's (`Method.kept`).
-        best: Weights of `lasting` at the best validation so far.
-        whole: False while a step changes weights and is not yet in the log. A checkpoint then would
-            hold half a step.
-        saved: Step of the last written or restored checkpoint.
-    """
+    """Weights, optimiser, counters and log. Dropout needs no state: each step has its own seed."""
 
     learner: Learner
     optimiser: optim.Optimizer
     recipe: str
+    """Digest of method and settings; only the same recipe may continue."""
     report: TrainingReport
     log: StepLog
     kept: tuple[str, ...] = ()
+    """Networks whose best weights are kept beside the encoder's (`Method.kept`)."""
     best: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
+    """Weights of `lasting` at the best validation so far."""
     whole: bool = True
+    """False while a step changes weights and is not yet in the log."""
     saved: int = 0
+    """Step of the last written or restored checkpoint."""
 
     @property
     def lasting(self) -> nn.ModuleDict:
@@ -117,7 +99,10 @@ class TrainingState:
             **_prefixed("head.", self.learner.head.state_dict()),
             **_prefixed("networks.", self.learner.networks.state_dict()),
             **_prefixed("best.", self.best),
-            **{f"log.{name}": torch.from_numpy(array) for name, array in self.log.arrays().items()},
+            **{
+                f"log.{name}": torch.tensor(column, dtype=torch.float64)
+                for name, column in self.log.columns.items()
+            },
         }
         for index, memory in self.optimiser.state_dict()["state"].items():
             tensors |= _prefixed(f"optimiser.{index}.", memory)
@@ -150,7 +135,7 @@ class TrainingState:
         self.optimiser.load_state_dict({"state": memories, "param_groups": groups})
         self.best = _under("best.", checkpoint.tensors)
         columns = _under("log.", checkpoint.tensors)
-        self.log.restore({name: column.numpy() for name, column in columns.items()})
+        self.log.columns = {name: columns[name].tolist() for name in COLUMNS}
         self.report = TrainingReport.model_validate_json(report)
         return True
 
@@ -171,11 +156,6 @@ class TrainingState:
         """Return whether the validation scores so far allow more steps."""
         scores = [score for _, score in self.report.scores]
         return not scores or stopping_decision(scores, patience=patience).go_on
-
-
-def recipe_digest(*parts: str) -> str:
-    """Return the digest of what must be equal for a training to continue."""
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
 def _prefixed(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -3,52 +3,30 @@
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
-from sentemb_core import schemas
 from sentemb_core.annotation.clusters import Clusters, write_labels
 from sentemb_core.annotation.drift import pair_drift
-from sentemb_core.annotation.graph import PrunedGraph
+from sentemb_core.annotation.graph import PrunedGraph, save_edges
 from sentemb_core.annotation.pruning import Edges, clusters, prune_to_top_k
 from sentemb_core.annotation.similarity import neighbours
 from sentemb_core.config.run import AnnotationConfig
-from sentemb_core.corpus.table import Document, write_rows
-from sentemb_core.corpus.tokenise import write_tokens
 from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.encoder.batching import encode
-from sentemb_core.encoder.encoder import Encoder
-from sentemb_core.shards import write_arrow
 from tests import tiny
+from tests.annotation.made import token_corpus
 
 
-def cached(encoder: Encoder, tmp_path: Path) -> TokenCorpus:
+def cached(tmp_path: Path, shard_sentences: int | None = None) -> TokenCorpus:
     """Twelve documents of six sentences."""
-    rng = np.random.default_rng(0)
-    (tmp_path / "tokens").mkdir()
-    encoder.tokenizer.save(str(tmp_path / "tokenizer.json"))
-    rows: list[Document] = []
-    for k in range(12):
-        words = rng.integers(4, 20, (6, 5))
-        sentences = [" ".join(f"w{word}" for word in row) for row in words]
-        rows.append(Document(f"d{k}", sentences, None, k))
-    write_rows(tmp_path / "documents.parquet", rows)
-    write_tokens(
-        tmp_path / "documents.parquet", None, tmp_path / "tokenizer.json", 12,
-        tmp_path / "tokens", add_special_tokens=False, unknown=encoder.unknown_id,
-    )  # fmt: skip
-    return TokenCorpus.open(tmp_path / "tokens")
-
-
-def write_edges(edges: Edges, shard: int, out: Path) -> None:
-    columns = [pa.array(edges.i), pa.array(edges.j), pa.array(edges.weight)]
-    batch = pa.record_batch(columns, schema=schemas.EDGES)
-    write_arrow(out / f"edges-{shard:05d}.arrow", batch)
+    words = np.random.default_rng(0).integers(4, 20, (12, 6, 5)).tolist()
+    texts = [[" ".join(f"w{word}" for word in row) for row in rows] for rows in words]
+    return token_corpus(tmp_path, texts, shard_sentences=shard_sentences)
 
 
 def test_float32_labels_have_no_drift(tmp_path: Path):
     encoder = tiny.static()
-    corpus, config = cached(encoder, tmp_path), AnnotationConfig(top_k=1)
+    corpus, config = cached(tmp_path), AnnotationConfig(top_k=1)
     vectors = encode(encoder, corpus.tokens(np.arange(len(corpus))))
     near = neighbours(vectors, corpus.offsets, config.degree)
     edges = prune_to_top_k(near, config.top_k)
@@ -56,34 +34,32 @@ def test_float32_labels_have_no_drift(tmp_path: Path):
     (shard,) = corpus.shards
     for labels, drifts in ((own, False), (np.zeros_like(own), True)):
         write_labels(labels, shard, tmp_path)
-        drift = pair_drift(encoder, corpus, Clusters.open(tmp_path), config)
+        drift = pair_drift(encoder, corpus, Clusters(tmp_path), config)
         assert drift > 0.3 if drifts else drift == 0
 
     alone = config.model_copy(update={"positives": "edge"})
-    write_edges(edges, 0, tmp_path)
-    assert pair_drift(encoder, corpus, PrunedGraph.open(tmp_path), alone) == 0
+    save_edges(edges, 0, tmp_path)
+    assert pair_drift(encoder, corpus, PrunedGraph(tmp_path), alone) == 0
     half = Edges(edges.i[::2], edges.j[::2], edges.weight[::2])
-    write_edges(half, 0, tmp_path)
+    save_edges(half, 0, tmp_path)
     lost = len(edges.i) - len(half.i)
-    drift = pair_drift(encoder, corpus, PrunedGraph.open(tmp_path), alone)
+    drift = pair_drift(encoder, corpus, PrunedGraph(tmp_path), alone)
     assert drift == lost / len(edges.i), "chains of edges have more pairs in their clusters"
 
 
 @pytest.mark.parametrize("looked_at", [3, 8])
 def test_the_sample_may_miss_whole_shards(tmp_path, monkeypatch, looked_at: int):
     """Two documents a shard: of some shards one document is drawn, of others none."""
-    monkeypatch.setattr("sentemb_core.corpus.tokenise.SHARD_SENTENCES", 12)
-    monkeypatch.setattr("sentemb_core.corpus.table.READ_ROWS", 1)
     monkeypatch.setattr("sentemb_core.annotation.drift.DOCUMENTS", looked_at)
     encoder = tiny.static()
-    corpus, config = cached(encoder, tmp_path), AnnotationConfig(top_k=1)
+    corpus, config = cached(tmp_path, shard_sentences=12), AnnotationConfig(top_k=1)
     for shard in corpus.shards:
         offsets = corpus.shard_offsets(shard.index)
         near = neighbours(encode(encoder, corpus.shard_tokens(shard.index)), offsets, config.degree)
         edges = prune_to_top_k(near, config.top_k)
-        write_edges(edges, shard.index, tmp_path)
+        save_edges(edges, shard.index, tmp_path)
         write_labels(clusters(edges, offsets), shard, tmp_path)
     assert len(corpus.shards) == 6
-    assert pair_drift(encoder, corpus, Clusters.open(tmp_path), config) == 0
+    assert pair_drift(encoder, corpus, Clusters(tmp_path), config) == 0
     alone = config.model_copy(update={"positives": "edge"})
-    assert pair_drift(encoder, corpus, PrunedGraph.open(tmp_path), alone) == 0
+    assert pair_drift(encoder, corpus, PrunedGraph(tmp_path), alone) == 0

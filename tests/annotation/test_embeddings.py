@@ -1,7 +1,6 @@
 """Vectors on disk: shard by shard, in canonical order, in the storage asked for."""
 
 import sys
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow.ipc as ipc
@@ -12,33 +11,9 @@ from sentemb_core import schemas
 from sentemb_core.annotation.embeddings import Embeddings, FreshVectors, write_embeddings
 from sentemb_core.encoder.batching import encode
 from sentemb_core.errors import BadEmbeddingError
+from tests.annotation.made import Corpus
 from tests.encoder.starting import invented, start
 from tests.mapped import mapped_files
-
-
-@dataclass
-class Shard:
-    index: int
-    sentences: slice
-
-
-@dataclass
-class Corpus:
-    """What a TokenCorpus shows of its sentences, in memory."""
-
-    sequences: list[np.ndarray]
-    ends: list[int]
-
-    @property
-    def shards(self) -> list[Shard]:
-        starts = [0, *self.ends]
-        return [Shard(k, slice(starts[k], end)) for k, end in enumerate(self.ends)]
-
-    def shard_tokens(self, k: int) -> list[np.ndarray]:
-        return self.sequences[self.shards[k].sentences]
-
-    def place(self, sentence: int) -> tuple[str, int]:
-        return f"d{sentence // 3}", sentence % 3
 
 
 @pytest.fixture
@@ -48,7 +23,8 @@ def encoder():
 
 @pytest.fixture
 def corpus(encoder):
-    return Corpus(encoder.tokenise(invented(30, 10, seed=4)), ends=[7, 8, 30])
+    sequences = encoder.tokenise(invented(30, 10, seed=4))
+    return Corpus([3, 4, 1, 22], cuts=(2, 3), sequences=sequences)
 
 
 @pytest.mark.parametrize(("storage", "tolerance"), [("float32", 0), ("float16", 1e-3)])
@@ -56,8 +32,8 @@ def test_written_vectors_are_read_back(encoder, corpus, tmp_path, storage, toler
     counts = []
     write_embeddings(encoder, corpus, tmp_path, storage, "float32", counts.append)
     stored, exact = Embeddings(tmp_path), encode(encoder, corpus.sequences)
-    assert (stored.n, stored.dim, counts[-1]) == (30, 16, 30)
     every = stored.rows(range(30))
+    assert (every.shape, stored.dim, counts[-1]) == ((30, 16), 16, 30)
     np.testing.assert_allclose(every, exact, atol=1e-6, rtol=tolerance)
     np.testing.assert_array_equal(stored.shard(2), every[8:])
     wanted = np.array([29, 0, 7, 7, 12])

@@ -2,10 +2,7 @@
 
 import json
 import logging
-from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -15,153 +12,103 @@ import pytest
 
 from sentemb_core import schemas
 from sentemb_core.annotation import kmeans
-from sentemb_core.annotation.clusters import Clusters, churn, write_clusters
-from sentemb_core.annotation.embeddings import Embeddings, FreshVectors, write_embeddings
+from sentemb_core.annotation.clusters import (
+    Clusters,
+    churn,
+    write_clusters,
+    write_kmeans_clusters,
+)
+from sentemb_core.annotation.embeddings import (
+    Embeddings,
+    FreshVectors,
+    save_vectors,
+    write_embeddings,
+)
 from sentemb_core.annotation.graph import (
     Graph,
     PrunedGraph,
     estimated,
     write_edges,
     write_graph,
-    write_graph_fused,
     write_related,
 )
-from sentemb_core.annotation.kmeans_files import write_kmeans_clusters
 from sentemb_core.annotation.pair_arrays import cluster_pairs
 from sentemb_core.annotation.pairs import Pairs, turnover, write_pairs
-from sentemb_core.annotation.pruning import Edges, clusters, prune_to_top_k
+from sentemb_core.annotation.pruning import clusters, prune_to_top_k
 from sentemb_core.annotation.similarity import neighbours
 from sentemb_core.annotation.statistics import adjusted_rand
-from sentemb_core.documents import spans_in
 from sentemb_core.errors import BadDataError, BadEmbeddingError, EmptyPairsError
 from tests import tiny
-
-LENGTHS = [3, 1, 6, 4, 2, 9, 5]
-
-
-@dataclass
-class Corpus:
-    """Documents of these lengths, cut into shards before these documents."""
-
-    lengths: list[int] = field(default_factory=lambda: LENGTHS)
-    cuts: tuple[int, ...] = (3, 5)
-    held: tuple[int, ...] = ()
-
-    def __post_init__(self) -> None:
-        self.offsets = np.cumsum([0, *self.lengths])
-        self.held_out = np.isin(np.arange(len(self.lengths)), self.held)
-        bounds = [0, *self.cuts, len(self.lengths)]
-        self.shards = [
-            SimpleNamespace(
-                index=k,
-                documents=slice(a, b),
-                sentences=slice(int(self.offsets[a]), int(self.offsets[b])),
-            )
-            for k, (a, b) in enumerate(pairwise(bounds))
-        ]
-        self.cache = tiny.corpus(self.lengths)
-
-    def __len__(self) -> int:
-        return int(self.offsets[-1])
-
-    def shard_offsets(self, k: int) -> np.ndarray:
-        documents = self.shards[k].documents
-        return self.offsets[documents.start : documents.stop + 1]
-
-    def spans_of(self, sentences: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return spans_in(self.offsets, sentences)
-
-    def place(self, sentence: int) -> tuple[str, int]:
-        first = int(self.spans_of(np.array([sentence]))[0][0])
-        return f"d{self.offsets.tolist().index(first)}", sentence - first
-
-    def shard_held_out(self, k: int) -> np.ndarray:
-        return self.held_out[self.shards[k].documents]
-
-    def shard_tokens(self, k: int) -> list[np.ndarray]:
-        sentences = self.shards[k].sentences
-        return self.cache.tokens(np.arange(sentences.start, sentences.stop))
-
-    def texts(self, sentences: np.ndarray) -> list[str]:
-        return [f"same {k % 2}" for k in sentences.tolist()]
-
-
-@dataclass
-class Stored:
-    """Vectors of a corpus, a shard at a time."""
-
-    corpus: Corpus
-    vectors: np.ndarray
-
-    def shard(self, k: int) -> np.ndarray:
-        return self.vectors[self.corpus.shards[k].sentences]
-
-
-def drawn(corpus: Corpus) -> Stored:
-    vectors = np.random.default_rng(0).standard_normal((len(corpus), 6)).astype(np.float32)
-    return Stored(corpus, vectors)
-
-
-def folder(root: Path, *names: str) -> list[Path]:
-    paths = [root / name for name in names]
-    for path in paths:
-        path.mkdir(parents=True)
-    return paths
-
-
-def annotated(corpus: Corpus, root: Path, *, top_k: int = 1, cap: int | None = None) -> dict:
-    graph, edges, labels, pairs = folder(root, "graph", "edges", "clusters", "pairs")
-    write_graph(corpus, drawn(corpus), 4, graph)
-    write_edges(graph, top_k, False, edges)
-    write_clusters(corpus, edges, labels)
-    return write_pairs(corpus, labels, cap, 0, pairs)
+from tests.annotation.made import LENGTHS, Corpus, Drawn, all_of, annotated, folders, listed
 
 
 def test_the_files_equal_the_array_functions(tmp_path: Path):
     corpus = Corpus()
     report = annotated(corpus, tmp_path)
-    edges = prune_to_top_k(neighbours(drawn(corpus).vectors, corpus.offsets, 4), 1)
+    vectors = Drawn(corpus).vectors
+    edges = prune_to_top_k(neighbours(vectors, corpus.offsets, 4), 1)
     labels = clusters(edges, corpus.offsets)
-    pairs = Pairs.open(tmp_path / "pairs")
     ((i, j),) = cluster_pairs(labels, corpus.offsets)
-    stored = Clusters.open(tmp_path / "clusters")
+    stored, pairs = Clusters(tmp_path / "clusters"), Pairs(tmp_path / "pairs")
     np.testing.assert_array_equal(stored.of(np.arange(len(corpus))), labels)
     np.testing.assert_array_equal(all_of(pairs), [i, j])
     assert report["pairs"] == len(pairs) == len(i)
+
+    read, offsets = Graph(tmp_path / "graph").shard(1), corpus.offsets[3:6]
+    expected = neighbours(vectors[offsets[0] : offsets[-1]], offsets, 4)
+    assert read.first == offsets[0]
+    np.testing.assert_array_equal(read.index, expected.index)
+    np.testing.assert_array_equal(read.weight, expected.weight)
+    kept = PrunedGraph(tmp_path / "edges").shard(1)
+    np.testing.assert_array_equal(kept.weight, prune_to_top_k(expected, 1).weight)
+
+
+def test_equal_input_gives_equal_bytes_with_their_schemas(tmp_path: Path):
+    for name in ("one", "other"):
+        annotated(Corpus(), tmp_path / name)
+    one = tmp_path / "one"
+    files = sorted(path.relative_to(one) for path in one.rglob("*.*"))
+    assert len(files) == 3 * 4 + 1
+    for file in files:
+        assert (one / file).read_bytes() == (tmp_path / "other" / file).read_bytes()
+    for name, schema in (("graph", schemas.graph(4)), ("edges", schemas.EDGES)):
+        with pa.memory_map(str(one / name / f"{name}-00000.arrow")) as file:
+            assert ipc.open_file(file).schema.equals(schema)
+    for name, schema in (("clusters", schemas.CLUSTERS), ("pairs", schemas.PAIRS)):
+        assert pq.read_schema(one / name / f"{name}-00002.parquet").equals(schema)
+    sentences = pq.read_table(one / "clusters" / "clusters-00001.parquet")["sentence"]
+    assert sentences.to_pylist() == [*range(10, 16)]
 
 
 def test_edges_are_pairs_without_held_out_documents(tmp_path: Path):
     corpus = Corpus(held=(2,))
     annotated(corpus, tmp_path)
-    (pairs,) = folder(tmp_path, "edge_pairs")
-    labels, graph = tmp_path / "clusters", tmp_path / "edges"
-    report = write_pairs(corpus, labels, None, 0, pairs, edges=graph)
-    edges = prune_to_top_k(neighbours(drawn(corpus).vectors, corpus.offsets, 4), 1)
+    (pairs,) = folders(tmp_path, "edge_pairs")
+    report = write_pairs(corpus, tmp_path / "clusters", None, 0, pairs, edges=tmp_path / "edges")
+    edges = prune_to_top_k(neighbours(Drawn(corpus).vectors, corpus.offsets, 4), 1)
     held = (edges.i >= corpus.offsets[2]) & (edges.i < corpus.offsets[3])
-    found = Pairs.open(pairs)
-    i, j = all_of(found)
+    i, j = all_of(Pairs(pairs))
     assert i.tolist() == edges.i[~held].tolist()
     assert j.tolist() == edges.j[~held].tolist()
-    assert report["pairs"] == len(found)
+    assert report["pairs"] == len(Pairs(pairs))
     assert report["adjacent_share"] == pytest.approx((j - i == 1).mean())
-    assert report["kept_share"] == len(found) / report["possible_pairs"]
+    assert report["kept_share"] == len(i) / report["possible_pairs"]
     assert report["dropped_share"] == 0
 
 
-def test_edges_of_a_one_cluster_document_give_no_warning(tmp_path: Path, caplog):
+def test_clusters_of_whole_documents_are_warned_about_but_not_edges(tmp_path: Path, caplog):
     """Chains join whole documents at a top_k of 2, but only their edges are pairs."""
-    corpus = Corpus()
-    annotated(corpus, tmp_path, top_k=2)
-    [record] = caplog.records
-    assert (record.levelname, record.args[1]) == ("WARNING", 60)
-    caplog.clear()
-    (pairs,) = folder(tmp_path, "edge_pairs")
-    write_pairs(corpus, tmp_path / "clusters", None, 0, pairs, edges=tmp_path / "edges")
+    annotated(Corpus(), tmp_path / "1", top_k=1)
     assert not caplog.records
-
-
-def all_of(pairs: Pairs) -> np.ndarray:
-    return np.concatenate([pairs.shard(k) for k in range(len(pairs.files))], axis=1)
+    for top_k in (2, 4):
+        annotated(Corpus(), tmp_path / str(top_k), top_k=top_k)
+        [record] = caplog.records
+        assert (record.levelname, record.args[1]) == ("WARNING", 60)
+        caplog.clear()
+    (pairs,) = folders(tmp_path, "edge_pairs")
+    labels, edges = tmp_path / "2" / "clusters", tmp_path / "2" / "edges"
+    write_pairs(Corpus(), labels, None, 0, pairs, edges=edges)
+    assert not caplog.records
 
 
 def of_two_topics(documents: int) -> tuple[np.ndarray, np.ndarray]:
@@ -172,11 +119,18 @@ def of_two_topics(documents: int) -> tuple[np.ndarray, np.ndarray]:
     return topics, directions[topics] + 0.4 * rng.standard_normal((len(topics), 8))
 
 
+def write_vectors(corpus: Corpus, vectors: np.ndarray, out: Path) -> None:
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    for shard in corpus.shards:
+        rows = unit[shard.sentences].astype(np.float16)
+        save_vectors(out / f"embeddings-{shard.index:05d}.arrow", rows)
+
+
 def edges_and_related(
     corpus: Corpus, vectors: np.ndarray, root: Path, min_distance: int = 2
 ) -> tuple[Path, Path]:
     """Folders of the kept edges alone, and with related pairs beside them."""
-    stored, graph, edges, both = folder(root, "vectors", "graph", "edges", "both")
+    stored, graph, edges, both = folders(root, "vectors", "graph", "edges", "both")
     write_vectors(corpus, vectors, stored)
     write_graph(corpus, Embeddings(stored), 4, graph, min_distance)
     write_edges(graph, 1, False, edges)
@@ -185,11 +139,11 @@ def edges_and_related(
 
 
 def test_related_pairs_join_the_edges_of_their_documents(tmp_path: Path):
-    corpus = Corpus(lengths=[12] * 60, cuts=(20, 45))
+    corpus = Corpus([12] * 60, cuts=(20, 45))
     topics, vectors = of_two_topics(60)
-    edges, both = edges_and_related(corpus, vectors, tmp_path, min_distance=2)
+    edges, both = edges_and_related(corpus, vectors, tmp_path)
     for k, shard in enumerate(corpus.shards):
-        found, alone = (listed(PrunedGraph.open(path).shard(k)) for path in (both, edges))
+        found, alone = (listed(PrunedGraph(path).shard(k)) for path in (both, edges))
         assert found == sorted({*found})
         assert {*alone} < {*found}
         assert len(found) <= 2 * len(alone)
@@ -202,13 +156,13 @@ def test_related_pairs_join_the_edges_of_their_documents(tmp_path: Path):
 @pytest.mark.parametrize("min_distance", [1, 4])
 def test_partners_keep_the_distance(tmp_path: Path, min_distance: int):
     """Neither related pairs nor those of a cluster; with a distance of 1 everyone is one."""
-    corpus = Corpus(lengths=[12] * 40, cuts=(20,))
+    corpus = Corpus([12] * 40, cuts=(20,))
     edges, both = edges_and_related(corpus, of_two_topics(40)[1], tmp_path, min_distance)
-    labels, pairs = folder(tmp_path, "clusters", "pairs")
+    labels, pairs = folders(tmp_path, "clusters", "pairs")
     write_clusters(corpus, edges, labels)
     report = write_pairs(corpus, labels, None, 0, pairs, min_distance=min_distance)
-    i, j = all_of(Pairs.open(pairs))
-    related = [pair for k in range(2) for pair in listed(PrunedGraph.open(both).shard(k))]
+    i, j = all_of(Pairs(pairs))
+    related = [pair for k in range(2) for pair in listed(PrunedGraph(both).shard(k))]
     assert (j - i).min() == min(j - i for i, j in related) == min_distance
     assert report["dropped_share"] == 1 - len(i) / report["clustered_pairs"]
     assert (report["dropped_share"] > 0) == (min_distance > 1)
@@ -216,7 +170,7 @@ def test_partners_keep_the_distance(tmp_path: Path, min_distance: int):
 
 def test_relatedness_is_estimated_from_possible_partners(tmp_path: Path):
     """In documents of two topics, one behind the other, most that are near are of one."""
-    corpus = Corpus(lengths=[12] * 40, cuts=(20,))
+    corpus = Corpus([12] * 40, cuts=(20,))
     topics = np.repeat(np.arange(80), 6)
     rng = np.random.default_rng(0)
     vectors = rng.standard_normal((80, 8))[topics] + 0.1 * rng.standard_normal((480, 8))
@@ -229,11 +183,11 @@ def test_relatedness_is_estimated_from_possible_partners(tmp_path: Path):
 
 
 def test_equal_shards_draw_related_pairs_of_their_own(tmp_path: Path):
-    corpus = Corpus(lengths=[12] * 40, cuts=(20,))
+    corpus = Corpus([12] * 40, cuts=(20,))
     vectors = np.tile(of_two_topics(20)[1], (2, 1))
-    edges, both = edges_and_related(corpus, vectors, tmp_path, min_distance=2)
+    edges, both = edges_and_related(corpus, vectors, tmp_path)
     alone, found = (
-        [{(i % 240, j % 240) for i, j in listed(PrunedGraph.open(path).shard(k))} for k in (0, 1)]
+        [{(i % 240, j % 240) for i, j in listed(PrunedGraph(path).shard(k))} for k in (0, 1)]
         for path in (edges, both)
     )
     assert alone[0] == alone[1]
@@ -242,27 +196,13 @@ def test_equal_shards_draw_related_pairs_of_their_own(tmp_path: Path):
 
 @pytest.mark.parametrize("lengths", [[2] * 6, [12]])
 def test_without_a_distant_pair_only_edges_are_pairs(tmp_path: Path, caplog, lengths: list[int]):
-    corpus = Corpus(lengths=lengths, cuts=())
-    edges, both = edges_and_related(corpus, drawn(corpus).vectors, tmp_path)
-    found, alone = (listed(PrunedGraph.open(path).shard(0)) for path in (both, edges))
+    corpus = Corpus(lengths, cuts=())
+    edges, both = edges_and_related(corpus, Drawn(corpus).vectors, tmp_path)
+    found, alone = (listed(PrunedGraph(path).shard(0)) for path in (both, edges))
     assert found == alone
     assert bool(alone) == (len(lengths) == 1)
     [record] = caplog.records
     assert (record.levelname, record.args[0]) == ("WARNING", 3)
-
-
-def write_vectors(corpus: Corpus, vectors: np.ndarray, out: Path) -> None:
-    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-    for shard in corpus.shards:
-        rows = unit[shard.sentences].astype(np.float16)
-        column = pa.FixedSizeListArray.from_arrays(pa.array(rows.ravel()), rows.shape[1])
-        schema = schemas.embeddings(rows.shape[1], pa.float16())
-        with ipc.new_file(out / f"embeddings-{shard.index:05d}.arrow", schema) as file:
-            file.write_batch(pa.record_batch([column], schema=schema))
-
-
-def listed(edges: Edges) -> list[tuple[int, int]]:
-    return list(zip(edges.i.tolist(), edges.j.tolist(), strict=True))
 
 
 @pytest.mark.parametrize("cuts", [(), (1,), (1, 2, 3, 4, 5, 6)])
@@ -271,60 +211,44 @@ def test_other_shards_give_the_same_clusters_and_pairs(tmp_path: Path, cuts, cap
     one = annotated(Corpus(), tmp_path / "one", cap=cap, top_k=2)
     other = annotated(Corpus(cuts=cuts), tmp_path / "other", cap=cap, top_k=2)
     assert one == other
-    found = [all_of(Pairs.open(tmp_path / name / "pairs")) for name in ("one", "other")]
+    found = [all_of(Pairs(tmp_path / name / "pairs")) for name in ("one", "other")]
     np.testing.assert_array_equal(*found)
 
 
-@pytest.mark.parametrize("cuts", [(), (1, 2, 3)])
-def test_new_and_gone_pairs_are_counted_by_shard(tmp_path: Path, cuts):
+@pytest.mark.parametrize("cuts", [(), (1, 2, 3), (3, 5)])
+def test_two_annotations_are_compared_by_shard(tmp_path: Path, cuts):
     corpus = Corpus(cuts=cuts)
     for top_k in (1, 2):
         annotated(corpus, tmp_path / str(top_k), top_k=top_k)
-    now, before = (Pairs.open(tmp_path / str(top_k) / "pairs") for top_k in (2, 1))
+    now, before = (Pairs(tmp_path / str(top_k) / "pairs") for top_k in (2, 1))
     found, last = ({*map(tuple, all_of(pairs).T.tolist())} for pairs in (now, before))
     new, gone = len(found - last) / len(found), len(last - found) / len(last)
     assert new > 0
     assert turnover(corpus, now, before) == pytest.approx((new, gone))
     assert turnover(corpus, before, now) == pytest.approx((gone, new))
     assert turnover(corpus, now, now) == (0, 0)
-
-
-def test_equal_input_gives_equal_bytes(tmp_path: Path):
-    annotated(Corpus(), tmp_path / "one")
-    annotated(Corpus(), tmp_path / "other")
-    files = sorted(p.relative_to(tmp_path / "one") for p in (tmp_path / "one").rglob("*.*"))
-    assert len(files) == 3 * 4 + 1
-    for file in files:
-        assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "other" / file).read_bytes()
-
-
-def test_the_tables_have_their_schemas(tmp_path: Path):
-    annotated(Corpus(), tmp_path)
-    for name, schema in (("graph", schemas.graph(4)), ("edges", schemas.EDGES)):
-        with pa.memory_map(str(tmp_path / name / f"{name}-00000.arrow")) as file:
-            assert ipc.open_file(file).schema.equals(schema)
-    for name, schema in (("clusters", schemas.CLUSTERS), ("pairs", schemas.PAIRS)):
-        assert pq.read_schema(tmp_path / name / f"{name}-00002.parquet").equals(schema)
-    sentences = pq.read_table(tmp_path / "clusters" / "clusters-00001.parquet")["sentence"]
-    assert sentences.to_pylist() == [*range(10, 16)]
+    one, other = (Clusters(tmp_path / str(top_k) / "clusters") for top_k in (1, 2))
+    labels = (stored.of(np.arange(len(corpus))) for stored in (one, other))
+    above, room = adjusted_rand(*labels, corpus.offsets)
+    assert 0 < churn(corpus, one, other) < 1
+    assert churn(corpus, one, other) == pytest.approx(above.sum() / room.sum())
 
 
 @pytest.mark.parametrize("storage", ["float16", "float32"])
 @pytest.mark.parametrize("similarity", ["cosine", "dot"])
-def test_the_fused_graph_has_equal_bytes(tmp_path, storage, similarity):
+def test_the_graph_of_fresh_vectors_has_equal_bytes(tmp_path, storage, similarity):
     corpus, encoder = Corpus(), tiny.static(similarity=similarity)
-    vectors, stored, fused = folder(tmp_path, "vectors", "stored", "fused")
+    vectors, stored, fused = folders(tmp_path, "vectors", "stored", "fused")
     write_embeddings(encoder, corpus, vectors, storage, "float32")
     write_graph(corpus, Embeddings(vectors), 4, stored)
-    write_graph_fused(encoder, corpus, 4, storage, "float32", fused)
+    write_graph(corpus, FreshVectors(encoder, corpus, storage, "float32"), 4, fused)
     for file in stored.iterdir():
         assert file.read_bytes() == (fused / file.name).read_bytes()
 
 
-def test_the_fused_graph_rounds_to_half_precision():
-    corpus = Corpus()
+def test_fresh_vectors_are_rounded_to_half_precision():
     half, full = (
-        FreshVectors(tiny.static(), corpus, storage, "float32").shard(0)
+        FreshVectors(tiny.static(), Corpus(), storage, "float32").shard(0)
         for storage in ("float16", "float32")
     )
     assert half.dtype == np.float32
@@ -338,99 +262,58 @@ def test_kmeans_clusters_do_not_depend_on_the_shards(tmp_path, monkeypatch, samp
     found = []
     for name, cuts in (("one", (3, 5)), ("other", (2,)), ("third", ())):
         corpus = Corpus(cuts=cuts)
-        (out,) = folder(tmp_path, name)
-        write_kmeans_clusters(corpus, drawn(corpus), 4, "cosine", 7, out)
-        found.append(Clusters.open(out).of(np.arange(len(Corpus()))).tolist())
+        (out,) = folders(tmp_path, name)
+        write_kmeans_clusters(corpus, Drawn(corpus), 4, "cosine", 7, out)
+        found.append(Clusters(out).of(np.arange(len(corpus))).tolist())
     assert found[0] == found[1] == found[2]
     assert max(found[0]) > 0
 
 
-def test_the_report_counts_what_was_kept_and_what_the_cap_dropped(tmp_path: Path):
-    report = annotated(Corpus(held=(5,)), tmp_path, top_k=4, cap=1)
-    possible = sum(n * (n - 1) // 2 for n in LENGTHS if n != 9)
-    assert report["possible_pairs"] == possible
-    assert (report["documents"], report["held_out_documents"]) == (6, 1)
-    assert report["pairs"] == len(Pairs.open(tmp_path / "pairs"))
-    assert report["dropped_share"] == 1 - report["pairs"] / report["clustered_pairs"]
-    assert report["kept_share"] == report["clustered_pairs"] / possible
-    assert 0 < report["lexical_overlap"] <= 1
-    assert report == json.loads((tmp_path / "pairs" / "report.json").read_text("utf-8"))
-
-
-def test_a_cap_logs_what_it_dropped(tmp_path: Path, caplog):
+def test_the_report_counts_what_was_kept_and_what_the_cap_dropped(tmp_path: Path, caplog):
     with caplog.at_level(logging.INFO):
         annotated(Corpus(), tmp_path / "all", top_k=4)
         assert not [record for record in caplog.records if record.levelname == "INFO"]
-        dropped = annotated(Corpus(), tmp_path / "capped", top_k=4, cap=1)["dropped_share"]
-    assert dropped > 0
+        report = annotated(Corpus(held=(5,)), tmp_path / "capped", top_k=4, cap=1)
+    possible = sum(n * (n - 1) // 2 for n in LENGTHS if n != 9)
+    assert report["possible_pairs"] == possible
+    assert (report["documents"], report["held_out_documents"]) == (6, 1)
+    assert report["pairs"] == len(Pairs(tmp_path / "capped" / "pairs"))
+    assert report["dropped_share"] == 1 - report["pairs"] / report["clustered_pairs"] > 0
+    assert report["kept_share"] == report["clustered_pairs"] / possible
+    assert 0 < report["lexical_overlap"] <= 1
+    assert report == json.loads((tmp_path / "capped" / "pairs" / "report.json").read_text("utf-8"))
     (values,) = (record.args for record in caplog.records if record.levelname == "INFO")
-    assert values == (100 * dropped, 1, 1)
+    assert values == (100 * report["dropped_share"], 1, 1)
 
 
 def test_held_out_documents_give_no_pairs(tmp_path: Path):
     annotated(Corpus(held=(2, 5)), tmp_path)
-    pairs = Pairs.open(tmp_path / "pairs")
-    documents = np.searchsorted(Corpus().offsets, all_of(pairs)[0], side="right") - 1
+    pairs = all_of(Pairs(tmp_path / "pairs"))
+    documents = np.searchsorted(Corpus().offsets, pairs[0], side="right") - 1
     assert not {2, 5} & {*documents.tolist()}
-
-
-def test_clusters_of_whole_documents_are_warned_about(tmp_path: Path, caplog):
-    with caplog.at_level(logging.WARNING):
-        annotated(Corpus(), tmp_path / "one", top_k=1)
-        quiet = len(caplog.records)
-        annotated(Corpus(), tmp_path / "four", top_k=4)
-    assert quiet == 0
-    [record] = caplog.records
-    assert (record.levelname, record.args[1]) == ("WARNING", 60)
 
 
 def test_a_corpus_of_single_sentences_is_refused(tmp_path: Path):
     values = r"E102 .*\b2 of the 3\b.*\b0\b.* annotation\.min_distance"
     with pytest.raises(EmptyPairsError, match=values):
-        annotated(Corpus(lengths=[1, 1, 1], cuts=()), tmp_path)
+        annotated(Corpus([1, 1, 1], cuts=()), tmp_path)
 
 
 def test_a_broken_vector_has_its_sentence_and_document(tmp_path: Path):
-    corpus = Corpus()
-    stored = drawn(corpus)
+    stored = Drawn(Corpus())
     stored.vectors[17, 0] = np.nan
     with pytest.raises(BadEmbeddingError, match=r"\b17,.* 2 .*'d5'"):
-        write_graph(corpus, stored, 4, tmp_path)
+        write_graph(stored.corpus, stored, 4, tmp_path)
 
 
 def test_pairs_can_be_taken_by_row(tmp_path: Path):
     annotated(Corpus(), tmp_path, top_k=3)
-    pairs = Pairs.open(tmp_path / "pairs")
+    pairs = Pairs(tmp_path / "pairs")
     rows = np.array([0, 1, 5, len(pairs) - 1])
-    i, j = pairs.take(rows)
-    np.testing.assert_array_equal([i, j], all_of(pairs)[:, rows])
-
-
-def test_a_graph_shard_reads_back_as_it_was_computed(tmp_path: Path):
-    corpus = Corpus()
-    annotated(corpus, tmp_path)
-    read = Graph.open(tmp_path / "graph").shard(1)
-    offsets = corpus.offsets[3:6]
-    expected = neighbours(drawn(corpus).vectors[offsets[0] : offsets[-1]], offsets, 4)
-    assert read.first == offsets[0]
-    np.testing.assert_array_equal(read.index, expected.index)
-    np.testing.assert_array_equal(read.weight, expected.weight)
-    kept = PrunedGraph.open(tmp_path / "edges").shard(1)
-    np.testing.assert_array_equal(kept.weight, prune_to_top_k(expected, 1).weight)
-
-
-def test_annotations_agree_by_shards_as_they_do_at_once(tmp_path: Path):
-    corpus = Corpus()
-    for top_k in (1, 2):
-        annotated(corpus, tmp_path / str(top_k), top_k=top_k)
-    one, other = (Clusters.open(tmp_path / str(top_k) / "clusters") for top_k in (1, 2))
-    labels = (stored.of(np.arange(len(corpus))) for stored in (one, other))
-    agreement = adjusted_rand(*labels, corpus.offsets).overall
-    assert 0 < agreement < 1
-    assert churn(corpus, one, other) == pytest.approx(agreement)
+    np.testing.assert_array_equal(pairs.take(rows), all_of(pairs)[:, rows])
 
 
 def test_kmeans_needs_a_sentence_for_each_cluster(tmp_path: Path):
-    corpus = Corpus(lengths=[2, 2], cuts=())
+    corpus = Corpus([2, 2], cuts=())
     with pytest.raises(BadDataError, match=r"\b4\b.*\b10\b"):
-        write_kmeans_clusters(corpus, drawn(corpus), 10, "cosine", 7, tmp_path)
+        write_kmeans_clusters(corpus, Drawn(corpus), 10, "cosine", 7, tmp_path)

@@ -24,6 +24,24 @@ def sorted_row(row: np.ndarray, degree: int) -> list[int]:
     return [j for j in order if row[j] > -np.inf][:degree]
 
 
+def expected_neighbours(
+    vectors: np.ndarray, offsets: np.ndarray, degree: int, min_distance: int = 1
+) -> tuple[np.ndarray, np.ndarray]:
+    """`neighbours` by sorting every row of every document."""
+    index = np.full((len(vectors), degree), -1)
+    weight = np.zeros((len(vectors), degree), np.float32)
+    for start, stop in pairwise(offsets):
+        own, places = vectors[start:stop], np.arange(stop - start)
+        weights = own @ own.T
+        weights[np.abs(places[:, None] - places) < min_distance] = -np.inf
+        weights[:, ~own.any(axis=1)] = weights[~own.any(axis=1)] = -np.inf
+        for row, values in enumerate(weights):
+            best = sorted_row(values, degree)
+            index[start + row, : len(best)] = [start + j for j in best]
+            weight[start + row, : len(best)] = values[best]
+    return index, weight
+
+
 @given(st.integers(0, 10_000), st.integers(1, 20), st.integers(1, 9))
 def test_equal_weights_rank_by_the_lower_index(seed: int, columns: int, degree: int):
     rng = np.random.default_rng(seed)
@@ -39,17 +57,10 @@ def test_equal_weights_rank_by_the_lower_index(seed: int, columns: int, degree: 
 def test_neighbours_are_in_the_same_document():
     vectors, offsets = drawn([1, 7, 2, 13, 8, 1])
     near = neighbours(vectors, offsets, 8)
-    for start, stop in pairwise(offsets):
-        weights = vectors[start:stop] @ vectors[start:stop].T
-        np.fill_diagonal(weights, -np.inf)
-        for row, weight in enumerate(weights):
-            expected = sorted_row(weight, 8)
-            found = near.index[start + row].tolist()
-            assert found == [start + j for j in expected] + [-1] * (8 - len(expected))
-            np.testing.assert_allclose(
-                near.weight[start + row, : len(expected)], weight[expected], atol=1e-6
-            )
-            assert not near.weight[start + row, len(expected) :].any()
+    index, weight = expected_neighbours(vectors, offsets, 8)
+    np.testing.assert_array_equal(near.index, index)
+    np.testing.assert_allclose(near.weight, weight, atol=1e-6)
+    assert not near.weight[index < 0].any()
 
 
 @pytest.mark.parametrize("length", [2, 3, 5, 6, 7, 9, 10, 11, 17, 31])
@@ -83,9 +94,7 @@ def test_bucket_and_block_sizes_change_nothing(monkeypatch: pytest.MonkeyPatch):
     np.testing.assert_allclose(blocked.weight, whole.weight, atol=1e-6)
 
 
-def test_a_long_document_never_needs_its_whole_matrix(
-    monkeypatch: pytest.MonkeyPatch,
-):
+def test_a_long_document_never_needs_its_whole_matrix(monkeypatch: pytest.MonkeyPatch):
     largest = 0
     honest = similarity.top_neighbours
 
@@ -120,13 +129,7 @@ def test_a_zero_vector_has_no_neighbours(monkeypatch: pytest.MonkeyPatch):
     near = neighbours(vectors, offsets, 5)
     assert (near.index[unknown] == -1).all()
     assert not near.weight[unknown].any()
-    for start, stop in pairwise(offsets):
-        weights = vectors[start:stop] @ vectors[start:stop].T
-        np.fill_diagonal(weights, -np.inf)
-        weights[:, ~vectors[start:stop].any(axis=1)] = -np.inf
-        for row in np.flatnonzero(vectors[start:stop].any(axis=1)):
-            expected = [start + j for j in sorted_row(weights[row], 5)]
-            assert near.index[start + row].tolist() == expected + [-1] * (5 - len(expected))
+    np.testing.assert_array_equal(near.index, expected_neighbours(vectors, offsets, 5)[0])
 
 
 def test_no_documents_have_no_neighbours():
@@ -140,10 +143,5 @@ def test_sentences_nearer_than_the_distance_are_no_neighbours(
     vectors, offsets = drawn([40, 3, 1, 12])
     monkeypatch.setattr(similarity, "BUDGET", 2_000)  # the long one in blocks
     near = neighbours(vectors, offsets, 5, min_distance)
-    for start, stop in pairwise(offsets):
-        places = np.arange(stop - start)
-        weights = vectors[start:stop] @ vectors[start:stop].T
-        weights[np.abs(places[:, None] - places) < min_distance] = -np.inf
-        for row, weight in enumerate(weights):
-            expected = [start + j for j in sorted_row(weight, 5)]
-            assert near.index[start + row].tolist() == expected + [-1] * (5 - len(expected))
+    expected, _ = expected_neighbours(vectors, offsets, 5, min_distance)
+    np.testing.assert_array_equal(near.index, expected)

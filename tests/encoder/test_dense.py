@@ -1,22 +1,19 @@
 """Layers after the pooling: in float32, saved as Dense modules, loaded by others and by us."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
-from sentence_transformers import SentenceTransformer
 from torch import nn
 
-from sentemb_core.config.run import EncoderConfig
 from sentemb_core.encoder.batching import embed_texts, encode
 from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
 from sentemb_core.encoder.encoder import Encoder
-from sentemb_core.encoder.start import start_encoder
 from sentemb_core.errors import MissingEncoderError, UsageError
 from sentemb_core.methods.parts.copies import twin
+from tests.encoder.published import edit_json, read, saved_and_read
 from tests.encoder.starting import start
 
 KINDS = [
@@ -31,24 +28,12 @@ def layered(name: str, pooling: str = "mean", similarity: str = "cosine") -> Enc
     """16 -> 12 -> ReLU -> 10 (without a bias) -> 7."""
     bare = start(name, pooling=pooling, similarity=similarity)
     torch.manual_seed(3)
-    return with_layers(
-        bare,
-        nn.Sequential(
-            nn.Linear(16, 12), nn.ReLU(), nn.Linear(12, 10, bias=False), nn.Linear(10, 7)
-        ),
-    )
+    last = nn.Linear(12, 10, bias=False), nn.Linear(10, 7)
+    return with_layers(bare, nn.Linear(16, 12), nn.ReLU(), *last)
 
 
-def with_layers(bare: Encoder, layers: nn.Sequential) -> Encoder:
-    return Encoder(
-        bare.backbone,
-        bare.tokenizer,
-        pooling=bare.pooling,
-        similarity=bare.similarity,
-        max_length=bare.max_length,
-        tokenizer_config=bare.tokenizer_config,
-        layers=layers,
-    )
+def with_layers(bare: Encoder, *layers: nn.Module) -> Encoder:
+    return Encoder(**bare.parts(bare.backbone, nn.Sequential(*layers)))
 
 
 @pytest.mark.parametrize("similarity", ["cosine", "dot"])
@@ -56,18 +41,9 @@ def with_layers(bare: Encoder, layers: nn.Sequential) -> Encoder:
 def test_sentence_transformers_and_a_loaded_encoder_give_the_same_vectors(
     name, pooling, similarity, sentences, tmp_path
 ):
-    encoder = layered(name, pooling, similarity)
-    save_encoder(encoder, tmp_path / "once", "card")
-    ours = embed_texts(encoder, sentences)
-    assert ours.shape == (len(sentences), encoder.dim) == (len(sentences), 7)
-    peer = SentenceTransformer(str(tmp_path / "once"), device="cpu")
-    np.testing.assert_allclose(peer.encode(sentences, show_progress_bar=False), ours, atol=1e-5)
-    loaded = load_encoder(tmp_path / "once")
-    np.testing.assert_array_equal(embed_texts(loaded, sentences), ours)
-    save_encoder(loaded, tmp_path / "twice", "card")
-    for path in (tmp_path / "once").rglob("*.*"):
-        again = tmp_path / "twice" / path.relative_to(tmp_path / "once")
-        assert again.read_bytes() == path.read_bytes()
+    loaded = saved_and_read(layered(name, pooling, similarity), sentences, tmp_path)
+    assert embed_texts(loaded, sentences).shape == (len(sentences), 7)
+    assert loaded.dim == 7
 
 
 def test_layers_compute_in_float32_inside_bfloat16(sentences):
@@ -82,8 +58,8 @@ def test_layers_compute_in_float32_inside_bfloat16(sentences):
 
 def test_layers_are_kept_unless_the_pooling_changes(tmp_path):
     save_encoder(layered("transformer"), tmp_path, "card")
-    assert start_encoder(EncoderConfig(name=str(tmp_path)), None).dim == 7
-    other = start_encoder(EncoderConfig(name=str(tmp_path), pooling="cls_before_pooler"), None)
+    assert read(tmp_path).dim == 7
+    other = read(tmp_path, pooling="cls_before_pooler")
     assert (other.layers, other.dim) == (None, 16)
 
 
@@ -101,12 +77,7 @@ def test_a_copy_has_layers_of_its_own():
 def test_layers_that_no_dense_module_holds_are_refused(layers):
     found = ", ".join(type(layer).__name__ for layer in layers)
     with pytest.raises(UsageError, match=rf"E001 .*Found {found}\."):
-        with_layers(start("static"), nn.Sequential(*layers))
-
-
-def edited(folder: Path, **settings: object) -> None:
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps(config | settings))
+        with_layers(start("static"), *layers)
 
 
 @pytest.mark.parametrize(
@@ -119,7 +90,7 @@ def edited(folder: Path, **settings: object) -> None:
 )
 def test_a_dense_module_that_is_no_layer_is_refused(settings, tmp_path):
     save_encoder(layered("transformer"), tmp_path, "card")
-    edited(tmp_path / "3_Dense", **settings)
+    edit_json(tmp_path / "3_Dense/config.json", **settings)
     with pytest.raises(UsageError, match="Dense"):
         load_encoder(tmp_path)
 
@@ -137,11 +108,9 @@ def test_a_layer_before_the_pooler_or_after_the_normalising_is_refused(tmp_path)
 
 def test_a_layer_without_weights_is_an_error_and_not_random_numbers(tmp_path):
     save_encoder(layered("static"), tmp_path, "card")
-    assert set(load_file(tmp_path / "1_Dense/model.safetensors")) == {
-        "linear.weight",
-        "linear.bias",
-    }
-    (tmp_path / "1_Dense/model.safetensors").unlink()
+    file = tmp_path / "1_Dense/model.safetensors"
+    assert set(load_file(file)) == {"linear.weight", "linear.bias"}
+    file.unlink()
     with pytest.raises(MissingEncoderError, match="1_Dense"):
         load_encoder(tmp_path)
 

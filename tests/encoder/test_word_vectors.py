@@ -1,15 +1,14 @@
 """Word vectors: how texts are cut, what unknown words do, that others load the same encoder."""
 
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from sentence_transformers import SentenceTransformer
 
 from sentemb_core.encoder.batching import embed_texts
-from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.encoder.word_vectors import (
     WordVectors,
@@ -18,6 +17,7 @@ from sentemb_core.encoder.word_vectors import (
     word_encoder,
 )
 from sentemb_core.errors import BadDataError, MissingEncoderError
+from tests.encoder.published import saved_and_read
 
 WORDS = ["the", "tax", "form", "do", "n't", "3.5", "."]
 
@@ -85,13 +85,13 @@ def test_words_that_look_like_special_tokens_do_no_harm():
 
 
 def test_sentence_transformers_and_the_saved_folder_give_the_same_vectors(tmp_path: Path):
-    encoder = word_encoder(table(), max_length=32)
     texts = ["Don't tax the form.", "3.5 unheard", "nothing here", ""]
-    save_encoder(encoder, tmp_path, "card")
-    ours = embed_texts(encoder, texts)
-    np.testing.assert_array_equal(embed_texts(load_encoder(tmp_path), texts), ours)
-    peer = SentenceTransformer(str(tmp_path), device="cpu")
-    np.testing.assert_allclose(peer.encode(texts, show_progress_bar=False), ours, atol=1e-6)
+    saved_and_read(word_encoder(table(), max_length=32), texts, tmp_path, atol=1e-6)
+
+
+needs_gensim = pytest.mark.skipif(
+    find_spec("gensim") is None, reason="gensim is not installed: pip install 'sentemb[words]'"
+)
 
 
 def topics(seed: int) -> list[str]:
@@ -101,8 +101,8 @@ def topics(seed: int) -> list[str]:
     return [" ".join(rng.choice(lists[k % 2], size=8)) for k in range(400)]
 
 
+@needs_gensim
 def test_words_of_one_topic_become_alike_and_one_seed_gives_one_table():
-    pytest.importorskip("gensim", reason="gensim is not installed: pip install 'sentemb[words]'")
     first, again = (trained_word_vectors(topics(0), 3, dim=16, epochs=40) for _ in range(2))
     assert first.words == again.words
     np.testing.assert_array_equal(first.vectors, again.vectors)
@@ -110,16 +110,16 @@ def test_words_of_one_topic_become_alike_and_one_seed_gives_one_table():
     assert tax @ claim > tax @ lego + 0.1
 
 
+@needs_gensim
 def test_progress_counts_every_text_of_every_pass():
     """Once to count the words, then once a pass."""
-    pytest.importorskip("gensim", reason="gensim is not installed: pip install 'sentemb[words]'")
     counts: list[int] = []
     trained_word_vectors(["one two"] * 10, 0, dim=4, epochs=2, progress=counts.append)
     assert counts == list(range(1, 31))
 
 
+@needs_gensim
 def test_a_corpus_whose_words_are_all_rare_is_refused():
-    pytest.importorskip("gensim", reason="gensim is not installed: pip install 'sentemb[words]'")
     with pytest.raises(BadDataError, match=r"E100 .*\b5\b"):
         trained_word_vectors(["every word once"], 0)
 

@@ -34,7 +34,7 @@ def test_the_document_shown_is_clustered_as_the_annotation_did_it(corpus_file: P
     assert list(seen) == [row.label for row in outcome.training.rows]
     for annotator, learner in (("after conpono", "round 1"), ("round 1", "round 2")):
         (row,) = [row for row in outcome.training.rows if row.label == learner]
-        labels = Clusters.open(artifact_path(row.annotation.clusters)).of(rows)
+        labels = Clusters(artifact_path(row.annotation.clusters)).of(rows)
         assert seen[annotator] == labels.tolist()
 
 

@@ -317,7 +317,7 @@ def test_clusters_edges_and_related_pairs_are_three_annotations(corpus_file: Pat
     assert len({one.clusters for one in usual}) == 1
     assert len({one.pairs for one in usual}) == 3
     for one in distant:
-        pairs = Pairs.open(artifact_path(one.pairs))
+        pairs = Pairs(artifact_path(one.pairs))
         assert min(int((j - i).min()) for i, j in pairs.chunks()) == 3
 
 

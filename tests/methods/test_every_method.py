@@ -16,7 +16,7 @@ from sentemb_core.training import gradients
 from sentemb_core.training.batches import sampler_for
 from sentemb_core.training.gradients import GradientJob
 from sentemb_core.training.loop import train
-from sentemb_core.training.passes import plain_gradients
+from sentemb_core.training.gradients import plain_gradients
 from tests import tiny
 from tests.interrupted import BreakingOff, InterruptionError, assert_same_weights
 from tests.methods.recipes import (

@@ -7,7 +7,7 @@ from torch import nn
 
 from sentemb_core.methods.ct import tension
 from sentemb_core.methods.parts.info_nce import all_pairs, contrast
-from sentemb_core.training.passes import cached_gradients
+from sentemb_core.training.gradients import cached_gradients
 from tests.methods.batches import batch, learner, view
 
 ROWS = batch(anchor=view(range(6)), positive=view(range(6)))

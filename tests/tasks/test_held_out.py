@@ -9,7 +9,7 @@ from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.corpus.validation_pool import ValidationPool
 from sentemb_core.encoder.batching import embed_texts, pooled_vectors
 from sentemb_core.encoder.checkpoint import load_encoder
-from sentemb_core.postprocess.encoder_maps import with_whitening
+from sentemb_core.postprocess.encoder_maps import with_map
 from sentemb_core.store.objects import Store
 from sentemb_core.types import ArtifactRef
 from tasks.artifacts import artifact_path
@@ -48,6 +48,6 @@ def test_a_map_is_fitted_on_what_may_be_trained_on(halved):
         corpus = TokenCorpus.open(artifact_path(sentences))
     seen = np.flatnonzero(~corpus.held_out[corpus.document_of])
     assert 0 < len(seen) < len(corpus)
-    expected = with_whitening(before, pooled_vectors(before, corpus.tokens(seen)))
+    expected = with_map(before, pooled_vectors(before, corpus.tokens(seen)), "whitening")
     texts = corpus.texts(range(5))
     np.testing.assert_array_equal(embed_texts(found, texts), embed_texts(expected, texts))

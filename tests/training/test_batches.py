@@ -159,14 +159,13 @@ def test_a_batch_prefers_labels_of_distinct_documents():
 
 
 def test_left_out_and_same_document_pairs_are_logged(caplog):
-    """Eight documents of five pairs: in batches of eight all differ, where chance repeats some."""
+    """Eight documents of five pairs: in batches of eight all differ."""
     with caplog.at_level(logging.INFO, logger="sentemb_core"):
         pair_batches(unique_corpus([6] * 8), 8)
         pair_batches(unique_corpus([6] * 8), 6)
     first, second = caplog.messages
     numbers = [re.findall(r"\d[\d.]*\b", message) for message in (first, second)]
     assert numbers[0][:4] == ["5", "8", "0", "0.0"]
-    assert float(numbers[0][4]) > 1, "in random batches"
     assert numbers[1][:3] == ["6", "6", "4"]
 
 

@@ -16,8 +16,12 @@ from sentemb_core.methods.catalogue import method_for
 from sentemb_core.methods.ict import projection
 from sentemb_core.methods.parts.method import Learner, loss_of
 from sentemb_core.training.batches import sampler_for
-from sentemb_core.training.gradients import GradientJob
-from sentemb_core.training.passes import cached_gradients, length_groups, plain_gradients
+from sentemb_core.training.gradients import (
+    GradientJob,
+    cached_gradients,
+    length_groups,
+    plain_gradients,
+)
 from tests import tiny
 
 

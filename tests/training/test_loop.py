@@ -94,8 +94,22 @@ def refusing(broken):
     return perform
 
 
+def interrupted(work, step, error=InterruptionError, **changes):
+    with pytest.raises(error):
+        trained(config_of(**changes), work, on_step=BreakingOff(step, error))
+
+
+def resumed_from(work, **changes) -> tuple[int, tuple]:
+    """Resume a run; return its first step, and its digest and report."""
+    steps = []
+    encoder, report = trained(
+        config_of(**changes), work, on_step=lambda step, _: steps.append(step)
+    )
+    return steps[0], (digest(encoder), report)
+
+
 KINDS = [
-    {"method": "simcse"},
+    {},
     {"method": "simcse", "chunk": 3, "dtype": "bfloat16"},
     {"method": "ict", "optimizer": "adam", "schedule": "constant"},
     {"method": {"name": "infocse_idc", "batches": "cluster"}, "schedule": "slanted"},
@@ -107,7 +121,7 @@ def undisturbed(tmp_path_factory):
     """Return digest and report of an uninterrupted run, by its changes to the configuration."""
     known = {}
 
-    def run(changes):
+    def run(**changes):
         key = json.dumps(changes, sort_keys=True)
         if key not in known:
             work = tmp_path_factory.mktemp("undisturbed")
@@ -128,29 +142,22 @@ def test_a_run_interrupted_anywhere_ends_in_the_same_bits(
 ):
     work = tmp_path_factory.mktemp("interrupted")
     for stop in sorted(stops):
-        with pytest.raises(InterruptionError):
-            trained(config_of(**changes), work, on_step=BreakingOff(stop))
+        interrupted(work, stop, **changes)
     encoder, report = trained(config_of(**changes), work)
-    assert (digest(encoder), report) == undisturbed(changes)
+    assert (digest(encoder), report) == undisturbed(**changes)
 
 
 @pytest.mark.parametrize("every", [1, 100])
 def test_a_run_resumes_with_another_checkpoint_every(undisturbed, tmp_path, every):
-    with pytest.raises(InterruptionError):
-        trained(config_of(), tmp_path, on_step=BreakingOff(8))
-    steps = []
-    config = config_of(checkpoint_every=every)
-    encoder, report = trained(config, tmp_path, on_step=lambda step, _: steps.append(step))
-    assert steps[0] == 7
-    assert (digest(encoder), report) == undisturbed({"method": "simcse"})
+    interrupted(tmp_path, 8)
+    assert resumed_from(tmp_path, checkpoint_every=every) == (7, undisturbed())
 
 
 def test_the_log_of_a_resumed_run_has_all_steps(tmp_path):
     whole, resumed = StepLog(), StepLog()
     trained(config_of(), tmp_path / "whole", steps=whole)
     for stop in (5, 8, 10):
-        with pytest.raises(InterruptionError):
-            trained(config_of(), tmp_path / "torn", on_step=BreakingOff(stop), steps=StepLog())
+        interrupted(tmp_path / "torn", stop)
     trained(config_of(), tmp_path / "torn", steps=resumed)
     whole.write(tmp_path / "whole")
     resumed.write(tmp_path / "torn")
@@ -175,22 +182,10 @@ class CtrlC:
         return result
 
 
-def resumed_from(work, changes) -> tuple[int, tuple]:
-    """Resume a run; return its first step, and its digest and report."""
-    steps = []
-
-    def on_step(step, _):
-        steps.append(step)
-
-    encoder, report = trained(config_of(**changes), work, on_step=on_step)
-    return steps[0], (digest(encoder), report)
-
-
 @pytest.mark.parametrize("changes", KINDS)
 def test_an_interruption_between_steps_loses_no_step(undisturbed, tmp_path, changes):
-    with pytest.raises(KeyboardInterrupt):
-        trained(config_of(**changes), tmp_path, on_step=BreakingOff(8, KeyboardInterrupt))
-    assert resumed_from(tmp_path, changes) == (9, undisturbed(changes))
+    interrupted(tmp_path, 8, KeyboardInterrupt, **changes)
+    assert resumed_from(tmp_path, **changes) == (9, undisturbed(**changes))
 
 
 @pytest.mark.parametrize("changes", KINDS)
@@ -201,21 +196,21 @@ def test_an_interruption_in_a_step_repeats_that_step_only(
     monkeypatch.setattr(GradientJob, "run", lambda *given: run(*given))
     with pytest.raises(KeyboardInterrupt):
         trained(config_of(**changes), tmp_path)
-    assert resumed_from(tmp_path, changes) == (8, undisturbed(changes))
+    assert resumed_from(tmp_path, **changes) == (8, undisturbed(**changes))
 
 
 @pytest.mark.parametrize(
     "moment", [register_optimizer_step_pre_hook, register_optimizer_step_post_hook]
 )
 def test_half_an_update_is_never_saved(undisturbed, tmp_path, moment):
-    changes = {"method": "simcse", "evaluate_every": None, "patience": None}
+    changes = {"evaluate_every": None, "patience": None}
     hook = moment(CtrlC())
     try:
         with pytest.raises(KeyboardInterrupt):
             trained(config_of(**changes), tmp_path)
     finally:
         hook.remove()
-    assert resumed_from(tmp_path, changes) == (7, undisturbed(changes)), "after the checkpoint"
+    assert resumed_from(tmp_path, **changes) == (7, undisturbed(**changes)), "after the checkpoint"
 
 
 def test_an_interrupted_validation_is_repeated(undisturbed, tmp_path):
@@ -224,7 +219,7 @@ def test_an_interrupted_validation_is_repeated(undisturbed, tmp_path):
 
     with pytest.raises(KeyboardInterrupt):
         trained(config_of(), tmp_path, validate=validate)
-    assert resumed_from(tmp_path, {"method": "simcse"}) == (4, undisturbed({"method": "simcse"}))
+    assert resumed_from(tmp_path) == (4, undisturbed())
 
 
 @pytest.mark.parametrize("error", [SafetensorError("(os error 28)"), KeyboardInterrupt()])
@@ -235,22 +230,18 @@ def test_an_interruption_ends_the_run_if_the_checkpoint_fails(tmp_path, monkeypa
         raise error
 
     monkeypatch.setattr(checkpoint, "save_file", refuse)
-    with pytest.raises(KeyboardInterrupt):
-        trained(config_of(), tmp_path, on_step=BreakingOff(2, KeyboardInterrupt))
+    interrupted(tmp_path, 2, KeyboardInterrupt)
     assert last_checkpoint(tmp_path) is None
     refused = [(2, "E601")] if isinstance(error, SafetensorError) else []
     assert [(record.args[0], record.args[1].code) for record in caplog.records] == refused
 
 
 def test_an_interruption_before_a_broken_checkpoint_is_saved(tmp_path, undisturbed):
-    with pytest.raises(InterruptionError):
-        trained(config_of(), tmp_path, on_step=BreakingOff(7))
+    interrupted(tmp_path, 7)
     newest = max(tmp_path.glob("step-*.safetensors"))
     newest.write_bytes(newest.read_bytes()[:-100])
-    with pytest.raises(KeyboardInterrupt):
-        trained(config_of(), tmp_path, on_step=BreakingOff(4, KeyboardInterrupt))
-    changes = {"method": "simcse"}
-    assert resumed_from(tmp_path, changes) == (5, undisturbed(changes))
+    interrupted(tmp_path, 4, KeyboardInterrupt)
+    assert resumed_from(tmp_path) == (5, undisturbed())
 
 
 def test_on_checkpoint_is_called_for_every_checkpoint(tmp_path):
@@ -286,12 +277,9 @@ def test_a_fresh_head_depends_on_the_seed_only():
 
 
 def test_a_run_restores_the_random_state_and_threads(tmp_path):
-    torch.manual_seed(5)
-    expected = torch.rand(1)
-    torch.manual_seed(5)
-    threads = torch.get_num_threads()
+    before, threads = torch.random.get_rng_state(), torch.get_num_threads()
     trained(config_of(threads=threads + 1, steps=2), tmp_path)
-    assert torch.equal(torch.rand(1), expected)
+    assert torch.equal(torch.random.get_rng_state(), before)
     assert torch.get_num_threads() == threads
 
 
@@ -357,18 +345,13 @@ def test_a_broken_checkpoint_is_skipped_for_the_one_before(
     else:
         manifest = newest.with_suffix(".json")
         manifest.write_text(manifest.read_text()[:9])
-    steps = []
-    encoder, report = trained(config_of(), tmp_path, on_step=lambda step, _: steps.append(step))
-    assert steps[0] == 10
-    assert (digest(encoder), report) == undisturbed({"method": "simcse"})
+    assert resumed_from(tmp_path) == (10, undisturbed())
     assert ("step-00000012.safetensors" in caplog.text) == (damage != "no manifest")
 
 
 def test_a_checkpoint_of_another_recipe_is_removed(tmp_path):
     trained(config_of(), tmp_path)
-    steps = []
-    trained(config_of(seed=3, steps=7), tmp_path, on_step=lambda step, _: steps.append(step))
-    assert steps[0] == 1
+    assert resumed_from(tmp_path, seed=3, steps=7)[0] == 1
     kept = [path.name for path in tmp_path.glob("*.json")]
     assert sorted(kept) == ["step-00000003.json", "step-00000006.json"]  # of the new recipe
 
@@ -401,7 +384,7 @@ def test_a_run_survives_the_removal_of_its_folder(undisturbed, tmp_path):
             shutil.rmtree(work)
 
     encoder, report = trained(config_of(), work, on_step=remove_at_five)
-    assert (digest(encoder), report) == undisturbed({"method": "simcse"})
+    assert (digest(encoder), report) == undisturbed()
 
 
 def test_a_disk_that_fills_during_a_checkpoint_is_e601(tmp_path, monkeypatch):
@@ -443,8 +426,7 @@ def test_a_resumed_run_needs_room_for_its_remaining_checkpoints(tmp_path, monkey
     monkeypatch.setattr(disk, "require_free", lambda _, size, what: asked.append((size, what)))
     trained(config_of(steps=2, checkpoint_every=3), tmp_path / "short")
     trained(config_of(steps=5, checkpoint_every=3), tmp_path / "once")
-    with pytest.raises(InterruptionError):
-        trained(config_of(), tmp_path / "long", on_step=BreakingOff(8))
+    interrupted(tmp_path / "long", 8)
     trained(config_of(), tmp_path / "long")
     counts = [what.split()[0] for _, what in asked]
     assert counts == ["0", "1", "3", "1"]
@@ -597,6 +579,18 @@ def test_a_non_finite_loss_or_gradient_is_e302_and_saves_the_batch(where, tmp_pa
         assert digest(encoder) == before
 
 
+def failing(monkeypatch, encoder, error, when=lambda ids: True, of="forward"):
+    """Let a forward pass raise an error for some rows."""
+    honest = getattr(encoder, of)
+
+    def failed(ids, mask=None, **options):
+        if when(ids):
+            raise error
+        return honest(ids, mask, **options)
+
+    monkeypatch.setattr(encoder, of, failed)
+
+
 @pytest.mark.parametrize(
     "error",
     [
@@ -613,14 +607,7 @@ def test_out_of_memory_halves_the_chunks_and_keeps_the_batch(
     config = config_of(method="conpono", steps=6, chunk=chunk)
     roomy, expected = trained(config, tmp_path / "roomy", encoder=tiny.bert(dropout=0.0))
     encoder = tiny.bert(dropout=0.0)
-    forward = encoder.forward
-
-    def cramped(ids, mask=None):
-        if len(ids) > 5 and torch.is_grad_enabled():
-            raise error
-        return forward(ids, mask)
-
-    monkeypatch.setattr(encoder, "forward", cramped)
+    failing(monkeypatch, encoder, error, lambda ids: len(ids) > 5 and torch.is_grad_enabled())
     with caplog.at_level(logging.WARNING):
         _, report = trained(config, tmp_path / "cramped", encoder=encoder)
     assert report.chunk == 4
@@ -634,15 +621,8 @@ ADVERSARIAL = {"name": "consert", "first": ["adversarial"]}
 
 
 def test_a_view_in_one_pass_is_not_cut_when_memory_runs_out(tmp_path, monkeypatch):
-    encoder = tiny.bert()
-    read = encoder.read
-
-    def cramped(ids, mask=None, **options):
-        if len(ids) > 5:
-            raise torch.OutOfMemoryError("CUDA out of memory")
-        return read(ids, mask, **options)
-
-    monkeypatch.setattr(encoder, "read", cramped)
+    encoder, error = tiny.bert(), torch.OutOfMemoryError("CUDA out of memory")
+    failing(monkeypatch, encoder, error, lambda ids: len(ids) > 5, of="read")
     values = r"consert .*\b16 sentences .*training\.batch_size"
     with pytest.raises(OutOfMemoryError, match=values):
         trained(config_of(method=ADVERSARIAL), tmp_path, encoder=encoder)
@@ -656,21 +636,13 @@ def test_chunks_of_a_view_in_one_pass_are_e303_before_a_step(tmp_path):
 
 def test_other_errors_pass(tmp_path, monkeypatch):
     encoder = tiny.bert()
-
-    def broken(ids, mask=None):
-        raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")
-
-    monkeypatch.setattr(encoder, "forward", broken)
+    failing(monkeypatch, encoder, RuntimeError("mat1 and mat2 shapes cannot be multiplied"))
     with pytest.raises(RuntimeError, match="shapes"):
         trained(config_of(), tmp_path, encoder=encoder)
 
 
 def test_a_single_sentence_that_does_not_fit_is_e603(tmp_path, monkeypatch):
     encoder = tiny.bert()
-
-    def full(ids, mask=None):
-        raise MemoryError
-
-    monkeypatch.setattr(encoder, "forward", full)
+    failing(monkeypatch, encoder, MemoryError())
     with pytest.raises(OutOfMemoryError, match=r"E603 .*encoder\.max_length"):
         trained(config_of(), tmp_path, encoder=encoder)

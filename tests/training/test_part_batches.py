@@ -11,12 +11,10 @@ from hypothesis import strategies as st
 from sentemb_core.annotation.clusters import Clusters, write_labels
 from sentemb_core.annotation.pairs import Pairs, StoredAnnotation, write_pairs
 from sentemb_core.config.run import TrainingConfig
-from sentemb_core.corpus import tokenise
-from sentemb_core.corpus.table import Document, write_rows
-from sentemb_core.corpus.tokenise import write_tokens
 from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.errors import EmptyPairsError
 from sentemb_core.methods.catalogue import method_for
+from sentemb_core.methods.parts.method import Method
 from sentemb_core.methods.parts.views import Batch
 from sentemb_core.training import batches as batches_module
 from sentemb_core.training.batches import (
@@ -27,6 +25,7 @@ from sentemb_core.training.batches import (
     some,
 )
 from tests import tiny
+from tests.annotation.made import token_corpus
 
 DOCUMENTS, SENTENCES, SHARDS = 24, 3, 12
 """Two documents a shard."""
@@ -35,23 +34,12 @@ DOCUMENTS, SENTENCES, SHARDS = 24, 3, 12
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory) -> TokenCorpus:
     """Every sentence two words of its own."""
+    texts = [
+        [f"w{4 + number} w{5 + number}" for number in range(first, first + SENTENCES)]
+        for first in range(0, DOCUMENTS * SENTENCES, SENTENCES)
+    ]
     folder: Path = tmp_path_factory.mktemp("corpus")
-    (folder / "tokens").mkdir()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tokenise, "SHARD_SENTENCES", 2 * SENTENCES)
-        patch.setattr("sentemb_core.corpus.table.READ_ROWS", 1)
-        rows: list[Document] = []
-        for k in range(DOCUMENTS):
-            own = range(k * SENTENCES, (k + 1) * SENTENCES)
-            texts = [f"w{4 + number} w{5 + number}" for number in own]
-            rows.append(Document(f"d{k}", texts, None, k))
-        write_rows(folder / "documents.parquet", rows)
-        tiny.static().tokenizer.save(str(folder / "tokenizer.json"))
-        write_tokens(
-            folder / "documents.parquet", None, folder / "tokenizer.json", 12, folder / "tokens",
-            add_special_tokens=False, unknown=0,
-        )  # fmt: skip
-    opened = TokenCorpus.open(folder / "tokens")
+    opened = token_corpus(folder, texts, shard_sentences=2 * SENTENCES)
     assert len(opened.shards) == SHARDS
     return opened
 
@@ -61,11 +49,22 @@ def five_at_once(monkeypatch):
     monkeypatch.setattr(batches_module, "AT_ONCE", 5)
 
 
-def sampler(corpus: TokenCorpus, seed: int = 0, **changes) -> PartBatches:
-    config = TrainingConfig(batch_size=4, seed=seed, **({"method": "conpono"} | changes))
-    found = corpus_sampler(config, method_for(config.method, tiny.static()), corpus)
+def method_and_config(seed: int = 0, **changes) -> tuple[Method, TrainingConfig]:
+    settings = {"method": "conpono", "batch_size": 4, "seed": seed} | changes
+    config = TrainingConfig.model_validate(settings)
+    return method_for(config.method, tiny.static()), config
+
+
+def sampler(corpus: TokenCorpus, seed: int = 0) -> PartBatches:
+    method, config = method_and_config(seed)
+    found = corpus_sampler(config, method, corpus)
     assert isinstance(found, PartBatches)
     return found
+
+
+def whole_sampler(corpus: TokenCorpus, seed: int) -> PairBatches:
+    method, config = method_and_config(seed)
+    return sampler_for(config, method, corpus)
 
 
 def pairs_of(batch: Batch) -> list[tuple[int, int]]:
@@ -101,8 +100,8 @@ def test_seeds_give_different_parts(corpus: TokenCorpus):
 
 
 def test_a_corpus_of_few_shards_is_one_part(corpus: TokenCorpus):
-    config = TrainingConfig(method="conpono", batch_size=4, seed=3)
-    few, method = corpus.part(range(5)), method_for(config.method, tiny.static())
+    method, config = method_and_config(3)
+    few = corpus.part(range(5))
     found, known = corpus_sampler(config, method, few), sampler_for(config, method, few)
     assert isinstance(found, PairBatches)
     assert [pairs_of(found.batch(k)) for k in range(9)] == [
@@ -117,11 +116,12 @@ def test_an_annotation_is_read_part_by_part(corpus: TokenCorpus, tmp_path: Path)
     for shard in corpus.shards:
         write_labels(np.array([0, 1, 0] * 2, np.int32), shard, tmp_path / "clusters")
     write_pairs(corpus, tmp_path / "clusters", None, 0, tmp_path / "pairs")
-    clusters, pairs = Clusters.open(tmp_path / "clusters"), Pairs.open(tmp_path / "pairs")
+    clusters, pairs = Clusters(tmp_path / "clusters"), Pairs(tmp_path / "pairs")
     found = StoredAnnotation(corpus, clusters, pairs)
     for batches, size in (("pair", 4), ("cluster", 8)):
-        config = TrainingConfig(method={"name": "infocse_idc", "batches": batches}, batch_size=size)
-        made = corpus_sampler(config, method_for(config.method, tiny.static()), corpus, found)
+        settings = {"name": "infocse_idc", "batches": batches}
+        method, config = method_and_config(method=settings, batch_size=size)
+        made = corpus_sampler(config, method, corpus, found)
         assert isinstance(made, PartBatches)
         drawn = [made.batch(step) for step in range(6)]
         if batches == "pair":
@@ -136,9 +136,7 @@ def test_an_annotation_is_read_part_by_part(corpus: TokenCorpus, tmp_path: Path)
 def test_parts_without_pairs_are_skipped(corpus: TokenCorpus, caplog):
     def of(shards, seed):
         if giving & {*shards}:
-            config = TrainingConfig(method="conpono", batch_size=4, seed=seed)
-            method = method_for(config.method, tiny.static())
-            return sampler_for(config, method, corpus.part(shards))
+            return whole_sampler(corpus.part(shards), seed)
         raise EmptyPairsError("nothing")
 
     giving = {7}
@@ -169,8 +167,7 @@ def test_every_part_draws_its_batches_by_a_seed_of_its_own(corpus: TokenCorpus):
 
     def of(shards, seed):
         seeds.append(seed)
-        config = TrainingConfig(method="conpono", batch_size=4, seed=seed)
-        return sampler_for(config, method_for(config.method, tiny.static()), corpus.part(shards))
+        return whole_sampler(corpus.part(shards), seed)
 
     PartBatches(of, SHARDS, 0).batch(23)
     assert len({*seeds}) == len(seeds) == 6, "three parts an epoch"
