@@ -6,19 +6,15 @@ import re
 from pathlib import Path
 
 import pytest
-import torch
 
 from flows.cli.settings import settings
 from sentemb_core import errors
-from sentemb_core.config.run import CorpusConfig, EncoderConfig, ValidationConfig
+from sentemb_core.config.run import CorpusConfig, ValidationConfig
 from sentemb_core.corpus.documents import write_documents
 from sentemb_core.corpus.validation_pool import ValidationPool, write_validation_pool
-from sentemb_core.encoder.batching import embed_texts
-from sentemb_core.encoder.start import start_encoder
 from sentemb_core.errors import SentembError
 from sentemb_core.evaluation.bm25_scores import bm25_scorers
 from sentemb_core.evaluation.validation_scores import rank_pool
-from tests import tiny
 from tests.repository import ROOT
 
 
@@ -30,19 +26,8 @@ def read(folder: Path, *rows: object, **options: str) -> None:
     write_documents(CorpusConfig(source=str(source), id_column="id", **options), folder)
 
 
-def vectors_that_are_not_finite(_: Path) -> None:
-    encoder = tiny.static()
-    with torch.no_grad():
-        encoder.backbone.embedding.weight[7] = float("nan")
-    embed_texts(encoder, ["w5 w6", "w7", "w8 w7"])
-
-
 def batch_of_one_document(_: Path) -> None:
     settings(None, {"corpus.source": "documents.jsonl"}, ["training.batch_size=1"])
-
-
-def encoder_that_is_not_here(_: Path) -> None:
-    start_encoder(EncoderConfig(name="no/such-encoder"), None)
 
 
 def split_without_queries(folder: Path) -> None:
@@ -52,15 +37,9 @@ def split_without_queries(folder: Path) -> None:
 
 
 TABLE = {
-    vectors_that_are_not_finite: (errors.BadEmbeddingError, r"2 of 3 .*\[1, 2\]", 3),
     batch_of_one_document: (
         errors.NoNegativesError,
         r"training\.batch_size: .*at least 2 .*found 1\b",
-        2,
-    ),
-    encoder_that_is_not_here: (
-        errors.MissingEncoderError,
-        "no/such-encoder.*HF_HUB_OFFLINE is on",
         2,
     ),
     split_without_queries: (errors.NoQueriesError, "gate", 3),

@@ -24,12 +24,9 @@ def pair_drift(
 ) -> float:
     """Share of the pairs of a sample that only one of the two precisions finds, in [0, 1].
 
-    Args:
-        annotator: The encoder whose vectors in `config.dtype` gave the annotation.
-        corpus: Tokens of that encoder.
-        annotation: The pairs of the whole corpus: clusters by partition (mutual, Eq. 3), or edges.
-            Related pairs are drawn at random, so they are not compared.
-        config: Settings of the annotation; its seed draws the sample.
+    Vectors of the annotator in `config.dtype` gave the annotation: clusters by partition (mutual,
+    Eq. 3), or edges. Related pairs are drawn at random, so they are not compared. The seed of the
+    settings draws the sample.
     """
     count = min(DOCUMENTS, corpus.n_documents)
     drawn = np.random.default_rng(config.seed).choice(corpus.n_documents, count, replace=False)

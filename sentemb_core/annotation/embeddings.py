@@ -33,14 +33,9 @@ def write_embeddings(
 ) -> None:
     """Encode every sentence into `out`/embeddings-*.arrow; one shard is in memory at a time.
 
-    Args:
-        encoder: The encoder.
-        corpus: The token cache.
-        out: An existing folder.
-        storage: float16 changed no mined pair (MiniLM on 300 news documents). Its largest value is
-            65,504: a shard with larger values is stored as float32, with a warning.
-        dtype: Precision of the matrix products.
-        progress: Called with the number of sentences encoded so far.
+    Storage in float16 changed no mined pair (MiniLM on 300 news documents). Its largest value is
+    65,504: a shard with larger values is stored as float32, with a warning. `progress` is called
+    with the number of sentences encoded so far.
 
     Raises:
         BadEmbeddingError: As `batching.encode`.

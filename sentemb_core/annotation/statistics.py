@@ -86,9 +86,8 @@ def adjusted_rand(
     """Return numerator and denominator of the adjusted Rand index (Hubert and Arabie 1985).
 
     They are the pairs that both labellings have, above chance, and the most that is possible. The
-    index is 1 for equal labellings and 0 by chance. The denominator is 0, and the index 1, for a
-    document of one sentence, and for a document that both labellings have as one cluster or both
-    as singletons.
+    index is 1 for equal labellings and 0 by chance. A denominator of 0 means an index of 1: one
+    sentence, or one cluster in both labellings, or singletons in both.
     """
     in_one, in_other, in_both = _pairs_together(one, other, offsets)
     lengths = np.diff(offsets)

@@ -163,11 +163,7 @@ def autocast(device: torch.device, dtype: Precision) -> torch.autocast:
 
 @contextmanager
 def naming_documents(place: Callable[[int], tuple[str, int]]) -> Generator[None]:
-    """Add the document to a BadEmbeddingError that is raised in this block.
-
-    Args:
-        place: Index of a sentence -> id of its document and position in it.
-    """
+    """Add the document to a BadEmbeddingError of this block; `place` finds that of a sentence."""
     try:
         yield
     except BadEmbeddingError as error:

@@ -57,19 +57,15 @@ class Stretch:
 
 @dataclass(frozen=True)
 class Packed:
-    """The rows of a batch as one row.
-
-    Attributes:
-        ids: All tokens, texts by rising length, followed by the filling.
-        places: Position of every token in its text.
-        stretches: Texts of one length each; the last is the filling, as texts of one token.
-        rows: Row of the batch of every text.
-    """
+    """The rows of a batch as one row: texts by rising length, followed by the filling."""
 
     ids: Int[Tensor, "1 tokens"]
     places: Int[Tensor, "1 tokens"]
+    """Position of every token in its text."""
     stretches: Sequence[Stretch]
+    """The last is the filling, as texts of one token."""
     rows: Int[Tensor, " texts"]
+    """Row of the batch of every text."""
 
     def split(self, all_tokens: Shaped[Tensor, "tokens ..."]) -> list[Tensor]:
         """Tokens of each stretch, [texts, time, ...]."""
@@ -106,13 +102,7 @@ def packed(ids: Int[Tensor, "rows time"], mask: Int[Tensor, "rows time"], pad_id
 def read_packed(
     backbone: nn.Module, batch: Packed, *, layers: bool
 ) -> "list[BaseModelOutputWithPooling]":
-    """Return the backbone's output for each stretch except the filling.
-
-    Args:
-        backbone: A backbone for which `packs` holds.
-        batch: The packed rows.
-        layers: Whether to return the states of all layers.
-    """
+    """Return the output for each stretch but the filling, of a backbone for which `packs` holds."""
     from transformers.modeling_outputs import BaseModelOutputWithPooling
 
     with _attention_inside_texts(backbone):

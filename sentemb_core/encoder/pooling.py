@@ -17,12 +17,7 @@ BERT-flow averages the last two."""
 def mean_pool(
     hidden: Float[Tensor, "batch time dim"], mask: Int[Tensor, "batch time"] | None = None
 ) -> Float[Tensor, "batch dim"]:
-    """Mean of the real tokens' states, summed in float32; zero without tokens.
-
-    Args:
-        hidden: States of any float type.
-        mask: 1 on real tokens, 0 on padding; None if every token is real.
-    """
+    """Mean of the states of real tokens (mask 1), summed in float32; zero without tokens."""
     hidden = hidden.float()
     if mask is None:
         return hidden.sum(1) / max(hidden.shape[1], 1)

@@ -39,10 +39,7 @@ def read_json(path: Path, default: Any = None) -> Any:
 def refuse_pickles(folder: Path, *, unless_beside_safetensors: bool = False) -> None:
     """Refuse a folder with pickled weights.
 
-    Args:
-        folder: A model folder.
-        unless_beside_safetensors: Accept pickles beside safetensors, as many published models
-            have both. The pickle is never read.
+    Many published models have pickles beside safetensors; accepted or not, they are never read.
 
     Raises:
         UnsafeModelError: With the names of the files.

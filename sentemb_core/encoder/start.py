@@ -54,9 +54,7 @@ def start_encoder(config: EncoderConfig, sentences: Iterator[str] | None = None)
     asks for others. A folder written by sentemb also keeps its maximum length. With another pooling
     than that of the folder, the layers after it (`Encoder.layers`) are left out.
 
-    Args:
-        config: Name, settings, and the shape of random weights.
-        sentences: The corpus, read once; needed where a vocabulary is learnt.
+    `static` and `transformer` learn their vocabulary from the sentences, which are read once.
 
     Raises:
         MissingEncoderError: It is not on this machine.

@@ -32,11 +32,8 @@ def learnt_tokenizer(sentences: Iterator[str], vocabulary: int) -> Tokenizer:
 
     A piece that begins a word starts with U+2581. BPE is the one trainer of `tokenizers` whose
     result is a function of the corpus: WordPiece and Unigram iterate over hash maps in random
-    order.
-
-    Args:
-        sentences: Read once, as a stream.
-        vocabulary: Most pieces, special tokens included; pairs that occur once are not merged.
+    order. The sentences are read once, as a stream. There are at most `vocabulary` pieces, special
+    tokens included; pairs that occur once are not merged.
     """
     tokenizer: Any = Tokenizer(models.BPE(unk_token="[UNK]", fuse_unk=True))
     tokenizer.normalizer = normalizers.Sequence(

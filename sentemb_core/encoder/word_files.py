@@ -36,11 +36,9 @@ Rows = Iterator[tuple[bytes, bytes]]
 
 
 def read_word_vectors(path: Path, limit: int | None = None) -> WordVectors:
-    """Return words and vectors in the order of the file: the most frequent first.
+    """Return at most `limit` words and vectors in the order of the file: the most frequent first.
 
-    Args:
-        path: Ends in .bin or .bin.gz if binary, in any case.
-        limit: Most rows to read; 400,000 rows of 300 numbers take 480 MB.
+    A binary file ends in .bin or .bin.gz, in any case. 400,000 rows of 300 numbers take 480 MB.
 
     Raises:
         UnreadableSourceError: No such file, another format, no header where one is needed, or a

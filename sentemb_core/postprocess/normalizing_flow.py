@@ -56,14 +56,10 @@ class Step(nn.Module):
 
 
 class NormalizingFlow(nn.Module):
-    """Steps on the first dim, dim / 2, dim / 4, ... coordinates.
+    """Steps on the first dim, dim / 2, dim / 4, ... coordinates: `depth` steps a level.
 
-    Args:
-        dim: Of the vectors, at least 2 ** levels.
-        seed: Of the permutations and of the couplings' first layers.
-        levels: 3, as depth and width in the paper's code.
-        depth: Steps a level.
-        width: Of the couplings' two hidden layers.
+    `width` is that of the couplings' two hidden layers. Levels, depth and width are those of the
+    paper's code. The seed draws the permutations and the couplings' first layers.
     """
 
     def __init__(
@@ -152,13 +148,8 @@ def fitted_flow(
 
     Shape and defaults are those of the paper's code. One thread makes a seed reproducible.
 
-    Args:
-        vectors: Pooled, not normalised.
-        seed: Of weights, permutations and batches.
-        epochs: Passes over the vectors.
-        batch_size: The last batch may be smaller.
-        learning_rate: Constant.
-        progress: Called with the number of processed vectors, over all epochs.
+    The vectors are pooled and not normalised. `progress` is called with the number of processed
+    vectors, over all epochs.
 
     Raises:
         BadEmbeddingError: a vector is not finite, or all are equal.

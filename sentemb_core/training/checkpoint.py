@@ -64,12 +64,9 @@ def remove_checkpoints(folder: Path) -> None:
 
 
 def require_room(folder: Path, size: int, due: int) -> None:
-    """Check before the first step that the disk can hold the training's checkpoints.
+    """Check before the first step that the disk can hold the `due` checkpoints of `size` bytes.
 
-    Args:
-        folder: Folder of the checkpoints; an interrupted training has some already.
-        size: Bytes of a checkpoint.
-        due: Number of checkpoints to write. A new one is written before the oldest is removed.
+    An interrupted training has some already. A new one is written before the oldest is removed.
 
     Raises:
         StorageError: too little free space.

@@ -48,12 +48,9 @@ Groups = Sequence[Int64[np.ndarray, " _"]]
 def length_groups(
     lengths: Int64[np.ndarray, " rows"], slack: int, largest: int | None = None
 ) -> Groups:
-    """Return groups of rows of similar length, the longest first, with at most `slack` padding.
+    """Return groups of at most `largest` rows of similar length, the longest first.
 
-    Args:
-        lengths: Tokens of every row.
-        slack: Padding tokens that cost as much as one more pass through the encoder.
-        largest: Most rows of a group.
+    A group has at most `slack` padding tokens: as many cost as much as one more pass.
     """
     order = np.argsort(-lengths, kind="stable")
     groups: list[np.ndarray] = []
@@ -163,12 +160,8 @@ class GradientJob:
     def run(self, batch: Batch, step: int, chunk: int | None) -> StepResult:
         """Add the gradients of a step to the parameters and return its loss and metrics.
 
-        Views with one forward pass are encoded together, in passes of similar length.
-
-        Args:
-            batch: The step's views.
-            step: The step, counted from 0.
-            chunk: Rows of a pass with a gradient cache. None keeps all activations.
+        Steps count from 0. Views with one forward pass are encoded together, in passes of similar
+        length: with a gradient cache of at most `chunk` rows, without it with all activations.
         """
         joints = list(self._joint_views(batch))
         passes = [part for joint in joints for part in self._passes(joint, chunk)]

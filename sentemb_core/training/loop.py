@@ -186,8 +186,6 @@ def _step(
 def _gradients_within_memory(state: TrainingState, job: GradientJob, batch: Batch) -> StepResult:
     """Compute the step's gradients; if memory runs out, halve the chunks for the rest of the run.
 
-    The effective batch stays the same.
-
     Raises:
         OutOfMemoryError: a single sentence, or a view that cannot be cut, is too large.
     """

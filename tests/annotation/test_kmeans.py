@@ -115,8 +115,3 @@ def test_dot_takes_the_nearest_centroid_not_the_longest():
     point = np.array([[2, 0]], np.float32)
     assert nearest_centroid(point, middle, "dot").tolist() == [1]
     assert nearest_centroid(point, middle, "cosine").tolist() == [0]
-
-
-def test_dot_takes_the_longer_centroid_where_it_is_the_nearest():
-    middle = np.array([[4, 0], [1, 0]], np.float32)
-    assert nearest_centroid(np.array([[3, 0]], np.float32), middle, "dot").tolist() == [0]
