@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.ipc as ipc
-from jaxtyping import Int64
+from jaxtyping import Float, Int64
+
+from sentemb_core import schemas
 
 
 def write_arrow(path: Path, batch: Any) -> None:
@@ -20,6 +22,20 @@ def read_arrow(path: Path) -> Any:
     """Return the only record batch of a file, memory-mapped. The file itself is closed."""
     with pa.memory_map(str(path)) as file:
         return ipc.open_file(file).get_batch(0)
+
+
+def save_vectors(path: Path, vectors: Float[np.ndarray, "n dim"]) -> None:
+    """Write one vector per row (`schemas.embeddings`)."""
+    dim = vectors.shape[1]
+    kind: Any = pa.from_numpy_dtype(vectors.dtype)
+    column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel(), kind), dim)
+    write_arrow(path, pa.record_batch([column], schema=schemas.embeddings(dim, kind)))
+
+
+def mapped_vectors(path: Path) -> Float[np.ndarray, "n dim"]:
+    """The vectors that `save_vectors` wrote, as a view whose buffers keep the file mapped."""
+    column: Any = read_arrow(path).column("embedding")
+    return column.flatten().to_numpy().reshape(-1, column.type.list_size)
 
 
 def by_shard(

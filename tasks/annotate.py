@@ -94,7 +94,7 @@ def cluster_by_kmeans(
 ) -> ArtifactRef:
     """Return the clusters of one k-means over all sentences (the ablation of mutual, Table 3)."""
     from sentemb_core.annotation.embeddings import Embeddings
-    from sentemb_core.annotation.clusters import write_kmeans_clusters
+    from sentemb_core.annotation.kmeans_files import write_kmeans_clusters
     from sentemb_core.corpus.tokens import TokenCorpus
     from sentemb_core.encoder.checkpoint import load_encoder
 

@@ -9,19 +9,12 @@ import pyarrow.parquet as pq
 from jaxtyping import Int32, Int64
 
 from sentemb_core import schemas
-from sentemb_core.annotation.embeddings import Embeddings, delta_writer
+from sentemb_core.annotation.embeddings import delta_writer
 from sentemb_core.annotation.graph import PrunedGraph
-from sentemb_core.annotation.kmeans import (
-    centroids,
-    clusters_by_centroid,
-    nearest_centroid,
-    training_sample,
-)
 from sentemb_core.annotation.pruning import clusters
 from sentemb_core.annotation.statistics import adjusted_rand
 from sentemb_core.corpus.tokens import Shard, TokenCorpus
 from sentemb_core.shards import by_shard
-from sentemb_core.types import Similarity
 
 
 def write_clusters(corpus: TokenCorpus, edges: Path, out: Path) -> None:
@@ -32,34 +25,8 @@ def write_clusters(corpus: TokenCorpus, edges: Path, out: Path) -> None:
         write_labels(labels, shard, out)
 
 
-def write_kmeans_clusters(
-    corpus: TokenCorpus,
-    vectors: Embeddings,
-    n_clusters: int,
-    similarity: Similarity,
-    seed: int,
-    out: Path,
-) -> None:
-    """Write the clusters of one k-means over all sentences: centroids first, then every shard.
-
-    Raises:
-        BadDataError: There are fewer sentences than clusters.
-    """
-    sample = training_sample(len(corpus), seed)
-    bounds = np.searchsorted(sample, [shard.sentences.start for shard in corpus.shards])
-    parts = np.split(sample, bounds[1:])
-    drawn = [
-        vectors.shard(shard.index)[part - shard.sentences.start]
-        for shard, part in zip(corpus.shards, parts, strict=True)
-    ]
-    middle = centroids(np.concatenate(drawn), n_clusters, similarity, seed)
-    for shard in corpus.shards:
-        nearest = nearest_centroid(vectors.shard(shard.index), middle, similarity)
-        write_labels(clusters_by_centroid(nearest, corpus.shard_offsets(shard.index)), shard, out)
-
-
 class Clusters:
-    """The clusters that `write_clusters` or `write_kmeans_clusters` wrote."""
+    """The clusters that `write_clusters` or `kmeans_files.write_kmeans_clusters` wrote."""
 
     def __init__(self, path: Path) -> None:
         self._files = sorted(path.glob("clusters-*.parquet"))

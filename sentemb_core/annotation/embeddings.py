@@ -8,15 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 from jaxtyping import Float, Float32, Int64
 
-from sentemb_core import schemas
 from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.encoder.batching import encode, naming_documents
 from sentemb_core.encoder.encoder import Encoder
-from sentemb_core.shards import by_shard, read_arrow, write_arrow
+from sentemb_core.shards import by_shard, mapped_vectors, save_vectors
 from sentemb_core.store.disk import require_free
 from sentemb_core.types import Precision, Storage
 
@@ -128,20 +126,6 @@ class FreshVectors:
                 progress=(lambda done: progress(first + done)) if progress else None,
             )
         return _stored(vectors, self.storage, first)
-
-
-def save_vectors(path: Path, vectors: Float[np.ndarray, "n dim"]) -> None:
-    """Write one vector per row (`schemas.embeddings`)."""
-    dim = vectors.shape[1]
-    kind: Any = pa.from_numpy_dtype(vectors.dtype)
-    column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel(), kind), dim)
-    write_arrow(path, pa.record_batch([column], schema=schemas.embeddings(dim, kind)))
-
-
-def mapped_vectors(path: Path) -> Float[np.ndarray, "n dim"]:
-    """The vectors that `save_vectors` wrote, as a view whose buffers keep the file mapped."""
-    column: Any = read_arrow(path).column("embedding")
-    return column.flatten().to_numpy().reshape(-1, column.type.list_size)
 
 
 def delta_writer(path: Path, schema: Any) -> pq.ParquetWriter:

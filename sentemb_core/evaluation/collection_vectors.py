@@ -8,7 +8,6 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float32, Int64
 
-from sentemb_core.annotation.embeddings import mapped_vectors, save_vectors
 from sentemb_core.config.suite import DocumentVector
 from sentemb_core.corpus.sentences import syntok_sentences
 from sentemb_core.encoder.batching import pooled_vectors
@@ -17,6 +16,7 @@ from sentemb_core.evaluation.collections import Collection
 from sentemb_core.evaluation.diagnostics import directions
 from sentemb_core.evaluation.vectors import encode_texts, span_means
 from sentemb_core.progress import log_progress
+from sentemb_core.shards import mapped_vectors, save_vectors
 
 log = logging.getLogger(__name__)
 

@@ -16,12 +16,10 @@ from sentemb_core.annotation.clusters import (
     Clusters,
     churn,
     write_clusters,
-    write_kmeans_clusters,
 )
 from sentemb_core.annotation.embeddings import (
     Embeddings,
     FreshVectors,
-    save_vectors,
     write_embeddings,
 )
 from sentemb_core.annotation.graph import (
@@ -32,12 +30,14 @@ from sentemb_core.annotation.graph import (
     write_graph,
     write_related,
 )
+from sentemb_core.annotation.kmeans_files import write_kmeans_clusters
 from sentemb_core.annotation.pair_arrays import cluster_pairs
 from sentemb_core.annotation.pairs import Pairs, turnover, write_pairs
 from sentemb_core.annotation.pruning import clusters, prune_to_top_k
 from sentemb_core.annotation.similarity import neighbours
 from sentemb_core.annotation.statistics import adjusted_rand
 from sentemb_core.errors import BadEmbeddingError, EmptyPairsError
+from sentemb_core.shards import save_vectors
 from tests import tiny
 from tests.annotation.made import LENGTHS, Corpus, Drawn, all_of, annotated, folders, listed
 

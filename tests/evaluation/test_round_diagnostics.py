@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sentemb_core.annotation.clusters import Clusters, write_labels
-from sentemb_core.annotation.embeddings import Embeddings, save_vectors
+from sentemb_core.annotation.embeddings import Embeddings
 from sentemb_core.annotation.pairs import Pairs, write_pairs
 from sentemb_core.evaluation.round_diagnostics import Pair, diagnostics, distinct
+from sentemb_core.shards import save_vectors
 from tests.evaluation.conftest import Prepared
 
 

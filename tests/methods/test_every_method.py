@@ -14,9 +14,8 @@ from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
 from sentemb_core.methods.parts.views import Batch
 from sentemb_core.training import gradients
 from sentemb_core.training.batches import sampler_for
-from sentemb_core.training.gradients import GradientJob
+from sentemb_core.training.gradients import GradientJob, plain_gradients
 from sentemb_core.training.loop import train
-from sentemb_core.training.gradients import plain_gradients
 from tests import tiny
 from tests.interrupted import BreakingOff, InterruptionError, assert_same_weights
 from tests.methods.recipes import (

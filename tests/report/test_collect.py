@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sentemb_core.annotation.embeddings import Embeddings, save_vectors
+from sentemb_core.annotation.embeddings import Embeddings
 from sentemb_core.annotation.pruning import clusters, pruned_edges
 from sentemb_core.config.run import AnnotationConfig
 from sentemb_core.report.collect import common_axes, first_and_best, partition_by
+from sentemb_core.shards import save_vectors
 from tests.networks import document_graph, graph_clusters, pruned
 
 
