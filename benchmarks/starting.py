@@ -8,10 +8,12 @@ The minimum of five fresh processes. The promise is 0.4 s.
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
-from benchmarks.promises import kept
+from benchmarks.promises import fastest, kept
 
+ROOT = Path(__file__).parents[1]
 TIMES = 5
 COMMANDS = {
     "bare interpreter": ["-c", "pass"],
@@ -22,26 +24,16 @@ COMMANDS = {
 }
 
 
-def cpu_seconds(arguments: list[str]) -> float:
-    """Return the minimum of `TIMES` runs, user and system time together."""
-    return min(one_run(arguments) for _ in range(TIMES))
-
-
-def one_run(arguments: list[str]) -> float:
-    before = os.times()
-    subprocess.run(
-        [sys.executable, *arguments],
-        check=True,
-        cwd=Path(__file__).parents[1],
-        stdout=subprocess.DEVNULL,
-    )
-    after = os.times()
-    spent = after.children_user + after.children_system
-    return spent - before.children_user - before.children_system
+def child_seconds() -> float:
+    """Return user and system time of all finished child processes."""
+    times = os.times()
+    return times.children_user + times.children_system
 
 
 def main() -> bool:
-    seconds = {name: cpu_seconds(arguments) for name, arguments in COMMANDS.items()}
+    run = partial(subprocess.run, check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
+    ways = {name: partial(run, [sys.executable, *words]) for name, words in COMMANDS.items()}
+    seconds, _ = fastest(ways, TIMES, child_seconds)
     print(f"bare interpreter: {seconds.pop('bare interpreter'):.2f}")
     results = [kept(name, spent, at_most=0.4) for name, spent in seconds.items()]
     return all(results)

@@ -55,25 +55,11 @@ def annotate(
         )
     edges = prune_graph(graph, idc.top_k, idc.mutual)
     clusters = cluster_sentences(edges, sentences)
-    pair_edges = edges_as_pairs(edges, sentences, idc, embeddings)
+    pair_edges = None if idc.positives == "cluster" else edges
+    if idc.positives == "related":
+        assert embeddings is not None, "computed above"
+        pair_edges = add_related(edges, embeddings, sentences, idc.min_distance, idc.seed)
     pairs = export_pairs(
         clusters, sentences, idc.max_partners, idc.min_distance, idc.seed, pair_edges
     )
     return Annotation(clusters=clusters, pairs=pairs, edges=edges if pair_edges else None)
-
-
-def edges_as_pairs(
-    edges: ArtifactRef,
-    sentences: ArtifactRef,
-    idc: AnnotationConfig,
-    embeddings: ArtifactRef | None,
-) -> ArtifactRef | None:
-    """Return the edges to train on in place of all pairs of a cluster; None for `cluster`."""
-    match idc.positives:
-        case "cluster":
-            return None
-        case "edge":
-            return edges
-        case "related":
-            assert embeddings is not None, "related pairs are drawn by their vectors"
-            return add_related(edges, embeddings, sentences, idc.min_distance, idc.seed)

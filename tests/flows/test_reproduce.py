@@ -56,8 +56,6 @@ from tests.flows.corpora import write_data_folder
 from tests.flows.suites import write_beir
 from tests.messages import pattern
 
-pytestmark = pytest.mark.usefixtures("home")
-
 TINY = SMALL.model_copy(
     update={
         "steps": 2,
@@ -135,9 +133,15 @@ def settings(data: Path, monkeypatch: pytest.MonkeyPatch):
     return of
 
 
-def table_of(settings: Reproduction) -> ExperimentTable:
+@pytest.fixture(autouse=True)
+def in_process(home: Path):
+    """Stages run in this process, without Prefect."""
     with without_prefect(Store.default()):
-        return reproduce.fn(settings)
+        yield
+
+
+def table_of(settings: Reproduction) -> ExperimentTable:
+    return reproduce.fn(settings)
 
 
 def results_of(settings: Reproduction) -> list[ArmResult]:
@@ -226,9 +230,8 @@ def test_seconds_are_of_training_and_annotation_alone(settings):
 
 def test_a_head_of_the_base_goes_with_it_under_another_pooling(settings):
     arm = Arm(label="cls", steps=(Train(method=InfoCSEAux()),), pooling="cls")
-    with without_prefect(Store.default()):
-        trial = trial_of(settings(), arm)
-        start = running.start_encoder(trial)
+    trial = trial_of(settings(), arm)
+    start = running.start_encoder(trial)
     store = Store.default()
     heads = [(store.path(one) / HEAD_FILE).read_bytes() for one in (trial.base, start)]
     assert trial.base != start
@@ -236,8 +239,7 @@ def test_a_head_of_the_base_goes_with_it_under_another_pooling(settings):
 
 
 def test_every_arm_can_start_from_a_given_encoder_with_a_head(settings, tmp_path: Path):
-    with without_prefect(Store.default()):
-        stage = running.base_encoder(settings(), TINY.base.encoder)
+    stage = running.base_encoder(settings(), TINY.base.encoder)
     copytree(Store.default().path(stage), tmp_path / "condensed")
     given = settings(
         arms=(WHOLE.arms[6],), columns=(DEV,), claims=(), encoder=str(tmp_path / "condensed")
@@ -290,10 +292,9 @@ def test_arms_that_have_less_than_they_request(settings):
     less: dict[str, list[str]] = {}
     for one in table.results:
         less.setdefault(one.arm, []).extend(one.less)
-    with without_prefect(Store.default()):
-        trial = trial_of(asked, arms[0])
-        texts = running.texts_of(trial, trial.base, "blog_usgov")
-        labels = running.labels_of(texts, None, trial).count
+    trial = trial_of(asked, arms[0])
+    texts = running.texts_of(trial, trial.base, "blog_usgov")
+    labels = running.labels_of(texts, None, trial).count
     assert 4 < labels < 40
     sentences = pq.read_metadata(asked.file("plain_sentences")).num_rows
     corpora = ["40 documents of blog_usgov", f"{sentences} documents of plain_sentences"]
@@ -337,18 +338,16 @@ def test_notes_have_hicls_segments_and_the_loss_of_a_condenser_stage(
 
 @pytest.mark.parametrize(("share", "documents"), [(None, 40), (0.4, 16), (0.1, 4)])
 def test_a_share_is_of_the_corpus(settings, share: float | None, documents: int):
-    with without_prefect(Store.default()):
-        trial = trial_of(settings(), Arm(label="a", share=share))
-        texts = running.texts_of(trial, trial.base, "blog_usgov", sampled=True)
-        assert running.document_count(texts.documents) == documents
+    trial = trial_of(settings(), Arm(label="a", share=share))
+    texts = running.texts_of(trial, trial.base, "blog_usgov", sampled=True)
+    assert running.document_count(texts.documents) == documents
 
 
 @pytest.mark.parametrize(("distinct", "texts"), [(False, 60), (True, 20)])
 def test_a_distinct_arm_reads_every_text_once(settings, distinct: bool, texts: int):
-    with without_prefect(Store.default()):
-        trial = trial_of(settings(), Arm(label="a", distinct=distinct))
-        read = running.texts_of(trial, trial.base, "product_abt_buy", sampled=True)
-        assert len(TokenCorpus.open(artifact_path(read.sentences))) == texts
+    trial = trial_of(settings(), Arm(label="a", distinct=distinct))
+    read = running.texts_of(trial, trial.base, "product_abt_buy", sampled=True)
+    assert len(TokenCorpus.open(artifact_path(read.sentences))) == texts
 
 
 @pytest.mark.parametrize("restart", [False, True])
@@ -364,13 +363,12 @@ def test_a_round_continues_or_restarts_from_the_initialiser(
         models.append(trained.model)
         return Trained(model=trained.model, log=trained.log)
 
-    with without_prefect(Store.default()):
-        trial = trial_of(
-            settings(),
-            Arm(label="a", steps=(Train(method=CONPONO()), ROUND, SelfTrain(restart=restart))),
-        )
-        monkeypatch.setattr(running, "train_encoder", watched)
-        running.trained_encoder(trial, trial.base)
+    trial = trial_of(
+        settings(),
+        Arm(label="a", steps=(Train(method=CONPONO()), ROUND, SelfTrain(restart=restart))),
+    )
+    monkeypatch.setattr(running, "train_encoder", watched)
+    running.trained_encoder(trial, trial.base)
     initialiser, first, _ = models
     assert starts[1:] == [initialiser, initialiser if restart else first]
 
@@ -409,22 +407,20 @@ def test_a_validated_training_stops_by_the_pool(
         return Trained(model=encoder, log=encoder)
 
     asked = settings(small=TINY.model_copy(update={"stated": stated}))
-    with without_prefect(Store.default()):
-        trial = trial_of(asked, Arm(label="a", steps=(Train(method=CONPONO()), ROUND)))
-        texts = running.texts_of(trial, trial.base, "blog_usgov")
-        monkeypatch.setattr(running, "train_encoder", watched)
-        running.trained_encoder(trial, trial.base)
+    trial = trial_of(asked, Arm(label="a", steps=(Train(method=CONPONO()), ROUND)))
+    texts = running.texts_of(trial, trial.base, "blog_usgov")
+    monkeypatch.setattr(running, "train_encoder", watched)
+    running.trained_encoder(trial, trial.base)
     assert pools == [texts.pool if stated else None] * 2
 
 
 def test_self_training_of_the_papers_preset_has_inner_products(settings):
     paper = TINY.model_copy(update={"base": TINY.base.model_copy(update={"times": 0})})
     asked = settings(paper=paper, preset="paper")
-    with without_prefect(Store.default()):
-        trial = trial_of(asked, WHOLE.arms[-1])
-        start = running.start_encoder(trial)
-        trained = running.trained_encoder(trial, start)
-        kinds = [load_encoder(artifact_path(one)).similarity for one in (trial.base, trained)]
+    trial = trial_of(asked, WHOLE.arms[-1])
+    start = running.start_encoder(trial)
+    trained = running.trained_encoder(trial, start)
+    kinds = [load_encoder(artifact_path(one)).similarity for one in (trial.base, trained)]
     assert kinds == ["cosine", "dot"]
 
 
@@ -732,7 +728,6 @@ def test_wikitext_is_a_file_of_the_user(data: Path, tmp_path: Path):
     pq.write_table(pa.table({"text": texts}), own / "wikitext_103.parquet")
     asked = Reproduction(experiment="hicl.t5", data=str(own), encoder="transformer")
     assert "wikitext_103.parquet" not in asked.absent_files()
-    with without_prefect(Store.default()):
-        trial = trial_of(asked, Arm(label="a"))
-        read = running.texts_of(trial, trial.base, "wikitext_103").sentences
-        assert len(TokenCorpus.open(artifact_path(read))) == 40
+    trial = trial_of(asked, Arm(label="a"))
+    read = running.texts_of(trial, trial.base, "wikitext_103").sentences
+    assert len(TokenCorpus.open(artifact_path(read))) == 40
