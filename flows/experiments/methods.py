@@ -44,7 +44,7 @@ METHODS_SMALL = "methods-small"
 FEW_SHOT = "few-shot"
 
 FIXED = (
-    *(arm.model_copy(update={"baseline": START.label}) for arm in (RANDOM, BM25)),
+    *(one.model_copy(update={"baseline": START.label}) for one in (RANDOM, BM25)),
     START,
 )
 """Rows that no method trains; the start encoder is the baseline of all others."""
@@ -70,8 +70,8 @@ OWN_POOLING: Mapping[str, Pooling] = {"sg_opt": "cls_before_pooler"}
 mean from the start, so with mean pooling little would be left to learn."""
 
 WITHOUT_TRAINING: Mapping[str, Arm] = {
-    arm.label: arm
-    for arm in (
+    one.label: one
+    for one in (
         Arm(label="word_vectors", system="word vectors"),
         Arm(label="bm25_rescored", alpha="chosen"),
         Arm(label="bm25_seed_002", system="thesis BM25"),
@@ -96,7 +96,7 @@ def methods_small(
     """Return every method at an equal budget, from one start encoder."""
     with_long = tuple(corpora) == DEFAULT_CORPORA and "declutr" in rows
     read = (*corpora, LONG) if with_long else tuple(corpora)
-    arms = [arm.model_copy(update={"only": read}) for arm in FIXED]
+    arms = [one.model_copy(update={"only": read}) for one in FIXED]
     for name in rows:
         only = [corpus for corpus in corpora if has_counterparts(corpus) or name not in HICL]
         if name == "declutr" and with_long:
@@ -107,7 +107,7 @@ def methods_small(
     return Experiment(
         id=METHODS_SMALL,
         title="Every method at an equal budget (ours)",
-        arms=tuple(arm for arm in arms if arm.only),
+        arms=tuple(one for one in arms if one.only),
         columns=tuple(column for corpus in read for column in columns_of(corpus)),
         small=budget,
         paper=budget,

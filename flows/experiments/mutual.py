@@ -155,11 +155,11 @@ EXPERIMENTS = (
     table(
         id="mutual.t2",
         title="Few-shot retrieval: labels after each method",
-        arms=(*FIXED, *(arm for name in STATIC_STARTS for arm in few(name, COUNTS))),
+        arms=(*FIXED, *(one for name in STATIC_STARTS for one in few(name, COUNTS))),
         paper_arms=tuple(
-            arm
+            one
             for name in STARTS
-            for arm in few(name, PAPER_COUNTS if name in STATIC_STARTS else (1_000, *PAPER_COUNTS))
+            for one in few(name, PAPER_COUNTS if name in STATIC_STARTS else (1_000, *PAPER_COUNTS))
         ),
         labels=True,
         small=STATIC.with_difference(f"{EPOCHS} {FEWER_LABELS}"),

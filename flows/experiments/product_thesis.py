@@ -6,6 +6,7 @@ base read the same titles. 112,367 open sentences replace millions of texts, and
 what they teach.
 """
 
+from functools import partial
 from itertools import zip_longest
 
 from flows.experiments.parts import BM25, START, WORD_VECTORS, arm, published, row, suite_columns
@@ -79,6 +80,8 @@ POOLS = (
     Column(label="News", corpus="news_reuters21578", judge=TITLE, measure="R@5"),
 )
 
+table = partial(Experiment, columns=PRODUCTS, small=OPEN_TITLES, paper=PAPER)
+
 SIMCSE = row("simcse")
 DECODERS = ("clm_autoencoder", "mlm_autoencoder")
 
@@ -102,7 +105,7 @@ def sized(label: str, size: int, *, epochs: int = 1, curve: str = "") -> Arm:
 def by_size(id: str, epochs: int, title: str, fewer_steps: str = "") -> Experiment:
     """Return one of the two curves of Experiment II."""
     sizes = {"10k": 10_000, "20k": 20_000, "50k": 50_000, "100k": 100_000}
-    return Experiment(
+    return table(
         id=id,
         title=f"Experiment II: {title}",
         arms=tuple(sized(label, size, epochs=epochs) for label, size in sizes.items()),
@@ -120,7 +123,7 @@ def by_size(id: str, epochs: int, title: str, fewer_steps: str = "") -> Experime
 
 def domains(id: str, title: str, base: Base, read: str) -> Experiment:
     """Return three methods on three kinds of texts, from one of two base encoders."""
-    return Experiment(
+    return table(
         id=id,
         title=f"Experiment III: texts to train on, {title}",
         arms=(START, SIMCSE, *map(row, DECODERS)),
@@ -130,7 +133,6 @@ def domains(id: str, title: str, base: Base, read: str) -> Experiment:
             capped("Quora", "WDC", "blog_usgov"),
         ),
         small=small(f"The base read {read}.", base),
-        paper=PAPER,
         differs="WDC gives the titles, open sentences replace OpenWebText, and the blog of "
         "Digital.gov replaces Quora (cut to 12 sentences in the small preset). All rows are "
         "evaluated on WDC's titles.",
@@ -157,7 +159,7 @@ def quora(
     id: str, title: str, measures: tuple[str, ...], places: tuple[int, ...] = ()
 ) -> Experiment:
     """Return questions that retrieve their duplicates, in BEIR's folder of the user."""
-    return Experiment(
+    return table(
         id=id,
         title=title,
         arms=(
@@ -170,7 +172,6 @@ def quora(
         ),
         axis="k" if places else None,
         small=small(""),
-        paper=PAPER,
         differs="Arms train on open sentences, not on Quora's questions. The joint weight is .01, "
         "not the best of a grid on the evaluated set.",
     )
@@ -182,7 +183,7 @@ LOSSES = (arm("bce", BCE()), HEADLESS, SIMCSE)
 
 def binary(id: str, title: str, columns: tuple[Column, ...]) -> Experiment:
     """Return two losses on the same pairs of views."""
-    return Experiment(
+    return table(
         id=id,
         title=f"Binary cross-entropy against InfoNCE, {title}",
         arms=LOSSES,
@@ -210,7 +211,7 @@ FORUMS = (
 """The forums of CQADupStack."""
 
 EXPERIMENTS = (
-    Experiment(
+    table(
         id="product_thesis.e1",
         title="Experiment I: product search",
         arms=(
@@ -221,8 +222,6 @@ EXPERIMENTS = (
             arm("consert (embedding dropout)", ConSERT(first=("shuffle",), second=("dropout",))),
             SIMCSE,
         ),
-        columns=PRODUCTS,
-        small=OPEN_TITLES,
         paper=PAPER_ONCE,
     ),
     by_size(
@@ -232,7 +231,7 @@ EXPERIMENTS = (
         "10,000 texts once are 156 steps, below the usual 300 steps of 64.",
     ),
     by_size("product_thesis.e2b", 3, "corpus size, three epochs"),
-    Experiment(
+    table(
         id="product_thesis.e2c",
         title="Experiment II as far as open titles go: corpus size by epochs",
         arms=tuple(
@@ -240,7 +239,6 @@ EXPERIMENTS = (
             for times, epochs in (("one epoch", 1), ("three epochs", 3), ("ten epochs", 10))
             for label, size in (("1k", 1_000), ("3k", 3_000), ("9.5k", 9_530))
         ),
-        columns=PRODUCTS,
         axis="titles",
         small=OPEN_TITLES.with_difference(
             "Epochs determine the steps: 15 at least, for 1,000 titles once. Only 9,530 titles "
@@ -250,7 +248,7 @@ EXPERIMENTS = (
     ),
     domains("product_thesis.e3a", "from an encoder of titles", OF_TITLES, "WDC's titles"),
     domains("product_thesis.e3b", "from an encoder of sentences", SMALL.base, "open sentences"),
-    Experiment(
+    table(
         id="product_thesis.e4",
         title="Experiment IV: decoders beside SimCSE",
         arms=(
@@ -261,9 +259,6 @@ EXPERIMENTS = (
             *map(row, DECODERS),
             *(joint(decoder, weight) for decoder in DECODERS for weight in WEIGHTS),
         ),
-        columns=PRODUCTS,
-        small=OPEN_TITLES,
-        paper=PAPER,
         differs="Every weight of the grid has a row; the thesis shows the best. Rows of both "
         "losses train without SimCSE's head and are compared with SimCSE without it.",
     ),
@@ -278,7 +273,7 @@ EXPERIMENTS = (
         ("R@1", "R@5", "R@10", "R@20", "R@100"),
         (1, 5, 10, 20, 100),
     ),
-    Experiment(
+    table(
         id="product_thesis.rescore",
         title="BM25's first 1,000, rescored with alpha times the cosine",
         arms=(
@@ -306,7 +301,7 @@ EXPERIMENTS = (
         "CQADupStack",
         tuple(column for forum in FORUMS for column in in_beir(forum, f"cqadupstack/{forum}")),
     ),
-    Experiment(
+    table(
         id="product_thesis.batch",
         title="Batch size, at as many texts",
         arms=tuple(
@@ -323,10 +318,9 @@ EXPERIMENTS = (
             "All sizes read equally many texts, so batches of 128, 256 and 512 take 150, 75 and 38 "
             "steps, below the usual 300 steps of 64."
         ),
-        paper=PAPER,
         differs="All sizes have one learning rate; STS-B dev evaluates, not eProduct.",
     ),
-    Experiment(
+    table(
         id="product_thesis.curve",
         title="Score and loss as training goes on",
         arms=tuple(
@@ -344,7 +338,7 @@ EXPERIMENTS = (
         "evaluates, not eProduct. The loss is the mean training loss of the last tenth of the "
         "steps; the thesis shows held-out texts.",
     ),
-    Experiment(
+    table(
         id="product_thesis.dedup",
         title="Titles with and without their duplicates",
         arms=(
@@ -360,7 +354,6 @@ EXPERIMENTS = (
             "of which 1,068 are distinct.",
             OF_TITLES,
         ),
-        paper=PAPER,
         differs="Our losses never use an equal text as a negative, so duplicates do not harm here "
         "as in the thesis.",
     ),
