@@ -34,6 +34,9 @@ def row_id(number: int) -> str:
     return f"row-{number}"
 
 
+OPTIONS = ("--id-column", "--text-column", "--sentences-column", "--counterpart-column")
+
+
 class Columns(NamedTuple):
     """Names of the used columns; None where a table has no such column."""
 
@@ -68,11 +71,12 @@ def used_columns(config: CorpusConfig, names: Iterable[str]) -> Columns:
     """
     names = list(names)
     columns = Columns(*(name and _spelled(name, names) for name in named_columns(config)))
-    for name in columns:
+    for name, option in zip(columns, OPTIONS, strict=True):
         if name is not None and name not in names:
             is_text = name in (columns.text, columns.sentences)
             raise MissingColumnError(
-                f"No column {name!r}: found {_listed(names)}{_hint(name, names, columns, is_text)}"
+                f"No column {name!r} ({option}): found {_listed(names)}"
+                f"{_hint(name, names, columns, is_text)}"
             )
     if columns.counterpart and columns.counterpart in (columns.text, columns.sentences):
         raise UsageError(

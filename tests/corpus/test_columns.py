@@ -44,7 +44,7 @@ def test_a_missing_column_is_refused_with_the_names_found(tmp_path: Path, name: 
         with pytest.raises(MissingColumnError) as caught:
             read(source, **{option: "absent"})
         assert "E104" in str(caught.value)
-        assert "'absent'" in str(caught.value)
+        assert f"'absent' (--{option.replace('_', '-')})" in str(caught.value)
         assert "['text', 'title']" in str(caught.value)
     assert read(source)[0].documents == 1
 
@@ -114,5 +114,7 @@ def test_a_column_may_first_occur_in_a_late_row(tmp_path: Path, name: str) -> No
     assert {found.doc_id: found.counterpart for found in documents if found.counterpart} == {
         "row-200": "A title"
     }
-    with pytest.raises(MissingColumnError, match=r"'titles': .*\['body'\]"):
+    with pytest.raises(
+        MissingColumnError, match=r"'titles' \(--counterpart-column\): .*\['body'\]"
+    ):
         read(source, text_column="body", counterpart_column="titles")

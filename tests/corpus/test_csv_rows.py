@@ -50,7 +50,7 @@ def test_the_header_decides_the_separator(
     ("text", "values"),
     [
         ("text,text\na,b\n", r"a\.csv .*\['text', 'text'\]"),
-        ("id|body\n1|One. Two.\n", r"'body': .*\['id\|body'\].*a\.csv "),
+        ("id|body\n1|One. Two.\n", r"'body' \(--text-column\): .*\['id\|body'\].*a\.csv "),
         (f"1,{'One two three. ' * 99}\n2,Four. Five.\n", r"\['1', 'One two .{50,60} \.\.\.'\]"),
     ],
     ids=["repeated", "unseparated", "cells of the first document"],
