@@ -41,9 +41,8 @@ NIGHTLY_DEMO = Deployment(
     description="""InfoCSE-IDC from two start encoders, on 1,000 posts of the shipped corpus.
 
 By hand: `python -m flows demo`, or `prefect deployment run demo/nightly`.
-The first run takes three minutes on two cores with units for bfloat16, twelve on others. A run with
-the same corpus, code and settings takes seconds: every stage is cached. A better encoder becomes
-`@champion`, any other `@challenger`.
+The first run takes some minutes on two cores. A run with the same corpus, code and settings takes
+seconds: every stage is cached. A better encoder becomes `@champion`, any other `@challenger`.
 """,
 )
 
@@ -56,7 +55,7 @@ BLOG_USGOV = Deployment(
 
 By hand: `python -m flows demo --only nothing`, or
 `prefect deployment run infocse-idc/blog-usgov`.
-A minute and a half on two cores, the first time.
+The first run takes a few minutes on two cores.
 """,
 )
 

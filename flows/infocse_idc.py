@@ -2,7 +2,8 @@
 
 `training_round` is one round, stage by stage. Eq. 3 is `prune_graph` (annotation/pruning.py). The
 last steps are `validated_encoder` and `diagnose_round`. `stop_rounds` decides whether another round
-follows. The best encoder is published and promoted by `flows/pipeline.run_pipeline`.
+follows. `flows/pipeline.run_pipeline` publishes the best encoder; `tasks/gate.py` decides whether
+it becomes the champion.
 """
 
 import logging

@@ -1,7 +1,7 @@
 """What all runs share: the order from documents to a published encoder, and its single steps.
 
-`run_pipeline` is the whole order: the loop of the method, maps behind the best encoder, and then
-`tasks/publish.py`, which publishes, registers and gates it (a model is promoted there).
+`run_pipeline` is the whole order: the loop of the method, a map for the best encoder, and then
+`tasks/publish.py`, which publishes and registers it; `tasks/gate.py` decides its promotion.
 """
 
 from collections.abc import Callable, Sequence
@@ -202,7 +202,7 @@ def stop_rounds(rows: Sequence[EncoderResult], rule: RoundsConfig) -> StoppingDe
 
 
 def add_mapped_encoders(run: RunResult, config: RunConfig, on_row: OnRow) -> RunResult:
-    """Add the start and the best encoder behind a map (`postprocess`), if the run asks for one.
+    """Add the start and the best encoder with a map (`postprocess`), if the run asks for one.
 
     The start shows what the map alone adds. Validation chooses the encoder to return; InfoCSE++
     always returns a fine-tuned one, so never the mapped start.
@@ -227,7 +227,7 @@ def add_mapped_encoders(run: RunResult, config: RunConfig, on_row: OnRow) -> Run
 def mapped_encoder(
     label: str, kind: Map, base: EncoderResult, texts: Texts, config: RunConfig
 ) -> EncoderResult:
-    """Fit a map on the encoder's own vectors of the corpus, and validate the encoder behind it."""
+    """Fit a map on the encoder's own vectors of the corpus, and validate the mapped encoder."""
     encoder = finished_encoder(base.encoder, base.sentences, kind, config.training.seed)
     result = validated_encoder("mapped", label, encoder, texts, config.annotation)
     return result.model_copy(update={"parent": base.label})

@@ -104,7 +104,7 @@ class RunResult(Value):
 
     @property
     def best_trained(self) -> EncoderResult:
-        """The best encoder; if it is behind a map, the encoder without the map."""
+        """The best encoder; if it has a map, the encoder without the map."""
         best = self.rows[self.best]
         if best.kind != "mapped":
             return best

@@ -104,7 +104,7 @@ def pooled_as(encoder: ArtifactRef, pooling: Pooling) -> ArtifactRef:
 def finished_encoder(
     encoder: ArtifactRef, sentences: ArtifactRef, kind: Map, seed: int
 ) -> ArtifactRef:
-    """Return the encoder behind a map, fitted on its vectors of sentences that are not held out."""
+    """Return the encoder with a map, fitted on its vectors of sentences that are not held out."""
     import numpy as np
 
     from sentemb_core.corpus.tokens import TokenCorpus
