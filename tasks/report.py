@@ -214,7 +214,7 @@ def full_report(outcome: Outcome, config: RunConfig, *notes: str) -> "RunReport"
     fixed = {"BM25": training.bm25, "random encoder": training.random}
     folders = RunFolders(
         documents=artifact_path(texts.documents),
-        benchmark=artifact_path(texts.validation_pool),
+        validation_pool=artifact_path(texts.validation_pool),
         sentences=artifact_path(texts.sentences),
         rounds=[
             folders_of(row, seconds_of(outcome.timings, row.label))

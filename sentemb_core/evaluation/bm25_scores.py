@@ -40,22 +40,22 @@ def _partner_scores(queries: list[str], texts: list[str]) -> Float64[np.ndarray,
     return np.concatenate([scores(rows)[np.arange(len(rows)), rows] for rows in blocks])
 
 
-def pool_texts(documents: Path, benchmark: ValidationPool) -> tuple[list[str], list[str]]:
+def pool_texts(documents: Path, pool: ValidationPool) -> tuple[list[str], list[str]]:
     """Return the texts of a pool's documents and of its candidates.
 
     For halves, the first half of the sentences is the query and the second half the candidate. An
     odd sentence belongs to the first half.
     """
-    wanted = {*benchmark.query_document.tolist(), *benchmark.candidate_document.tolist()}
+    wanted = {*pool.query_document.tolist(), *pool.candidate_document.tolist()}
     sentences = {
         row: document.sentences
         for row, document in enumerate(read_documents(documents / "documents.parquet"))
         if row in wanted
     }
-    queries = [sentences[row] for row in benchmark.query_document.tolist()]
-    if benchmark.kind == "counterpart":
-        return list(map(" ".join, queries)), [text or "" for text in benchmark.candidate_text]
-    candidates = [sentences[row] for row in benchmark.candidate_document.tolist()]
+    queries = [sentences[row] for row in pool.query_document.tolist()]
+    if pool.kind == "counterpart":
+        return list(map(" ".join, queries)), [text or "" for text in pool.candidate_text]
+    candidates = [sentences[row] for row in pool.candidate_document.tolist()]
     return (
         [" ".join(half[: (len(half) + 1) // 2]) for half in queries],
         [" ".join(half[(len(half) + 1) // 2 :]) for half in candidates],

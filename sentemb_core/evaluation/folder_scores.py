@@ -55,17 +55,17 @@ def scores_of_folder(encoder: Encoder, documents: Path, config: ValidationConfig
             add_special_tokens=encoder.add_special_tokens,
             unknown=encoder.unknown_id,
         )
-        pool, corpus = ValidationPool.open(folder), TokenCorpus.open(folder)
-        benchmark = replace(pool, query_split=np.full(len(pool.query_split), "test"))
+        drawn, corpus = ValidationPool.open(folder), TokenCorpus.open(folder)
+        pool = replace(drawn, query_split=np.full(len(drawn.query_split), "test"))
         systems: dict[str, Scorers] = {
-            OWN: encoder_scorers(encoder, corpus, benchmark),
-            WORDS: bm25_scorers(*pool_texts(documents, benchmark)),
-            CHANCE: random_scorers(corpus, benchmark, seed=0),
+            OWN: encoder_scorers(encoder, corpus, pool),
+            WORDS: bm25_scorers(*pool_texts(documents, pool)),
+            CHANCE: random_scorers(corpus, pool, seed=0),
         }
-        ranks = {label: rank_pool(benchmark, scorers, "test") for label, scorers in systems.items()}
+        ranks = {label: rank_pool(pool, scorers, "test") for label, scorers in systems.items()}
         hits = (recall(ranks[label].document_to_counterpart, 5) for label in (OWN, WORDS))
         return FolderScores(
-            kind=benchmark.kind,
+            kind=pool.kind,
             systems={label: pool_ranks.scores() for label, pool_ranks in ranks.items()},
             lead=paired_difference(*hits, seed=0),
         )

@@ -19,11 +19,11 @@ BLOCK = 8_192
 """Texts at once: a text needs ten times the memory of its vector."""
 
 
-def random_scorers(corpus: TokenCorpus, benchmark: ValidationPool, seed: int) -> Scorers:
+def random_scorers(corpus: TokenCorpus, pool: ValidationPool, seed: int) -> Scorers:
     """Return the scores of a pool with a random direction for every distinct text."""
     vectors = pool_vectors(
         corpus,
-        benchmark,
+        pool,
         rows=lambda sentences: random_vectors(corpus.text_hashes_of(sentences), DIM, seed),
         embed=lambda texts: random_vectors(text_hashes(texts), DIM, seed),
         similarity="cosine",

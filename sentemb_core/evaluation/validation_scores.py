@@ -81,7 +81,7 @@ def vector_scorers(
     return Scorers(inner_products(documents, candidates), inner_products(candidates, documents))
 
 
-def rank_pool(benchmark: ValidationPool, scorers: Scorers, split: Split) -> PoolRanks:
+def rank_pool(pool: ValidationPool, scorers: Scorers, split: Split) -> PoolRanks:
     """Return the ranks of the split's documents and of their counterparts, against the whole pool.
 
     A counterpart looks for all of its documents, also those of other splits.
@@ -90,17 +90,17 @@ def rank_pool(benchmark: ValidationPool, scorers: Scorers, split: Split) -> Pool
         NoQueriesError: the split is empty.
         BadEmbeddingError: a score that is not finite.
     """
-    places = benchmark.queries(split)
+    places = pool.queries(split)
     if not len(places):
         raise NoQueriesError(
             f"The {split} split needs a query; found none in a pool of "
-            f"{len(benchmark.query_document)} documents. Enlarge the split's share or the corpus."
+            f"{len(pool.query_document)} documents. Enlarge the split's share or the corpus."
         )
-    by_id, whole = _order(benchmark.query_doc_id), benchmark.whole or benchmark
-    candidate_by_id = np.full(benchmark.n_candidates, len(whole.query_doc_id))
+    by_id, whole = _order(pool.query_doc_id), pool.whole or pool
+    candidate_by_id = np.full(pool.n_candidates, len(whole.query_doc_id))
     np.minimum.at(candidate_by_id, whole.query_candidate, _order(whole.query_doc_id))
-    counterparts = Relevant(places, benchmark.query_candidate[places], np.arange(len(places) + 1))
-    owners = _documents_of(benchmark.query_candidate, counterparts.item)
+    counterparts = Relevant(places, pool.query_candidate[places], np.arange(len(places) + 1))
+    owners = _documents_of(pool.query_candidate, counterparts.item)
     return PoolRanks(
         split=split,
         document_to_counterpart=counted_ranks(
@@ -108,23 +108,21 @@ def rank_pool(benchmark: ValidationPool, scorers: Scorers, split: Split) -> Pool
         ),
         counterpart_to_document=counted_ranks(scorers.counterpart_to_document, owners, by_id),
         documents=len(by_id),
-        candidates=benchmark.n_candidates,
+        candidates=pool.n_candidates,
     )
 
 
-def write_scores(benchmark: ValidationPool, scorers: Scorers, folder: Path) -> Scores:
+def write_scores(pool: ValidationPool, scorers: Scorers, folder: Path) -> Scores:
     """Write scores.json (means) and ranks.parquet (rank of every document's counterpart).
 
     A split without queries (a gate share of 0, a tiny corpus) is left out.
     """
-    splits: list[Split] = [split for split in SPLITS if len(benchmark.queries(split))]
-    ranks = {split: rank_pool(benchmark, scorers, split) for split in splits}
+    splits: list[Split] = [split for split in SPLITS if len(pool.queries(split))]
+    ranks = {split: rank_pool(pool, scorers, split) for split in splits}
     scores: Scores = {split: ranks[split].scores() for split in splits}
     table = {
-        "split": np.concatenate([np.full(len(benchmark.queries(s)), s) for s in splits]),
-        "document": np.concatenate(
-            [benchmark.query_document[benchmark.queries(split)] for split in splits]
-        ),
+        "split": np.concatenate([np.full(len(pool.queries(s)), s) for s in splits]),
+        "document": np.concatenate([pool.query_document[pool.queries(split)] for split in splits]),
         "rank": np.concatenate([ranks[split].document_to_counterpart.rank for split in splits]),
     }
     pq.write_table(pa.table(table), folder / "ranks.parquet")

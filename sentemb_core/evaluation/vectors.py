@@ -41,7 +41,7 @@ def encode_texts(
 def encoder_scorers(
     encoder: Encoder,
     corpus: TokenCorpus,
-    benchmark: ValidationPool,
+    pool: ValidationPool,
     embeddings: Embeddings | None = None,
     *,
     dtype: Precision = "float32",
@@ -60,7 +60,7 @@ def encoder_scorers(
 
     vectors = pool_vectors(
         corpus,
-        benchmark,
+        pool,
         embeddings.rows if embeddings else encoded,
         lambda texts: encode_texts(encoder, texts, "counterparts"),
         similarity or encoder.similarity,
@@ -69,7 +69,7 @@ def encoder_scorers(
 
 
 def pool_vectors(
-    corpus: TokenCorpus, benchmark: ValidationPool, rows: Rows, embed: Embed, similarity: Similarity
+    corpus: TokenCorpus, pool: ValidationPool, rows: Rows, embed: Embed, similarity: Similarity
 ) -> tuple[Float32[np.ndarray, "documents dim"], Float32[np.ndarray, "candidates dim"]]:
     """Return vectors of a pool's documents and candidates; their inner product is the score.
 
@@ -79,14 +79,14 @@ def pool_vectors(
     half is the query and the second the candidate; an odd sentence belongs to the first. `embed`
     gives the vectors of the counterparts' texts.
     """
-    first, last = corpus.spans(benchmark.query_document)
-    if benchmark.kind == "halves":
-        start, end = corpus.spans(benchmark.candidate_document)
+    first, last = corpus.spans(pool.query_document)
+    if pool.kind == "halves":
+        start, end = corpus.spans(pool.candidate_document)
         documents = span_means(rows, first, _middle(first, last))
         candidates = span_means(rows, _middle(start, end), end)
     else:
         documents = span_means(rows, first, last)
-        candidates = embed([text or "" for text in benchmark.candidate_text])
+        candidates = embed([text or "" for text in pool.candidate_text])
     if similarity == "dot":
         return documents, candidates
     return directions(documents), directions(candidates)

@@ -91,7 +91,7 @@ class RunFolders:
     """The folders of a run; `rounds[best]` is the encoder that it returned."""
 
     documents: Path
-    benchmark: Path
+    validation_pool: Path
     sentences: Path
     rounds: Sequence[RoundFolders]
     fixed: Mapping[str, Path]
@@ -101,15 +101,15 @@ class RunFolders:
 
 def report_of(run: RunFolders, texts: RunReport) -> RunReport:
     """Return `texts` (title, verdict, facts, timings, ...) with the data of every panel."""
-    benchmark = ValidationPool.open(run.benchmark)
+    pool = ValidationPool.open(run.validation_pool)
     corpus = TokenCorpus.open(run.sentences)
-    query, candidate = SIDES[benchmark.kind]
+    query, candidate = SIDES[pool.kind]
     panels: dict[str, object] = {
         "query": query,
         "candidate": candidate,
-        "candidates": benchmark.n_candidates,
-        "queries": {split: len(benchmark.queries(split)) for split in ("validation", "test")},
-        "in_other_documents": benchmark.in_other_documents,
+        "candidates": pool.n_candidates,
+        "queries": {split: len(pool.queries(split)) for split in ("validation", "test")},
+        "in_other_documents": pool.in_other_documents,
         "rounds": [
             round_row(folders, run.annotation.positives, best=number == run.best)
             for number, folders in enumerate(run.rounds)
@@ -120,7 +120,7 @@ def report_of(run: RunFolders, texts: RunReport) -> RunReport:
         ],
         "document": document_before_and_after(run, corpus),
         "projections": projections(corpus, run.rounds),
-        "lost_queries": lost_queries(run, corpus, benchmark),
+        "lost_queries": lost_queries(run, corpus, pool),
         **corpus_counts(run.documents, run.sentences),
     }
     return texts.model_copy(update=panels)
@@ -301,9 +301,7 @@ def name_and_counterpart(documents: Path, document: int) -> tuple[str, str | Non
     raise IndexError(document)
 
 
-def lost_queries(
-    run: RunFolders, corpus: TokenCorpus, benchmark: ValidationPool
-) -> list[LostQuery]:
+def lost_queries(run: RunFolders, corpus: TokenCorpus, pool: ValidationPool) -> list[LostQuery]:
     """The queries with the worst ranks of the best encoder, and what it ranks first."""
     best = run.rounds[run.best]
     ranks = read_ranks(best.scores, JUDGED)
@@ -311,14 +309,14 @@ def lost_queries(
     worst = worst[ranks[worst] > 1]
     if not len(worst):
         return []
-    asked = benchmark.with_queries(benchmark.queries(JUDGED)[worst])
+    asked = pool.with_queries(pool.queries(JUDGED)[worst])
     scorers = encoder_scorers(load_encoder(best.encoder), corpus, asked, best.vectors())
     first = scorers.document_to_counterpart(np.arange(len(worst))).argmax(axis=1)
     return [
         LostQuery(
             query=beginning(corpus.texts(rows_of(corpus, document))),
-            wanted=candidate_text(corpus, benchmark, wanted),
-            found=candidate_text(corpus, benchmark, found),
+            wanted=candidate_text(corpus, pool, wanted),
+            found=candidate_text(corpus, pool, found),
             rank=rank,
         )
         for document, wanted, found, rank in zip(
@@ -331,11 +329,11 @@ def lost_queries(
     ]
 
 
-def candidate_text(corpus: TokenCorpus, benchmark: ValidationPool, candidate: int) -> str:
+def candidate_text(corpus: TokenCorpus, pool: ValidationPool, candidate: int) -> str:
     """A counterpart, or the beginning of the second half of a document."""
-    if benchmark.kind == "counterpart":
-        return benchmark.candidate_text[candidate] or ""
-    rows = rows_of(corpus, int(benchmark.candidate_document[candidate]))
+    if pool.kind == "counterpart":
+        return pool.candidate_text[candidate] or ""
+    rows = rows_of(corpus, int(pool.candidate_document[candidate]))
     return beginning(corpus.texts(rows[(len(rows) + 1) // 2 :]))
 
 

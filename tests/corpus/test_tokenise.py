@@ -51,7 +51,7 @@ def test_only_pools_of_halves_are_held_out(tmp_path: Path) -> None:
     report, corpus = cache(tmp_path / "titles", texts)
     assert (report.held_out, corpus.held_out.any()) == (0, False)
     report, corpus = cache(tmp_path / "halves", texts, halves=True)
-    held_out = ValidationPool.open(tmp_path / "halves" / "benchmark").held_out_documents
+    held_out = ValidationPool.open(tmp_path / "halves" / "pool").held_out_documents
     assert np.flatnonzero(corpus.held_out).tolist() == held_out.tolist()
     assert report.held_out == len(held_out) == 4
 

@@ -45,7 +45,7 @@ def tokenised(
 
 def cache(folder: Path, texts: list[list[str]] = TEXTS, *, special: bool = True, **options):
     rows = [Document(f"d{k}", sentences, f"T {k}", k) for k, sentences in enumerate(texts)]
-    pool = folder / "benchmark"
+    pool = folder / "pool"
     pool.mkdir()
     write_rows(folder / "documents.parquet", rows)
     write_validation_pool(folder / "documents.parquet", ValidationConfig(**options), pool)

@@ -19,7 +19,7 @@ WORDS = [f"w{k}" for k in range(40)]
 class Prepared(NamedTuple):
     documents: Path
     corpus: TokenCorpus
-    benchmark: ValidationPool
+    pool: ValidationPool
 
 
 def prepared(folder: Path, *, halves: bool) -> Prepared:
@@ -40,13 +40,11 @@ def prepared(folder: Path, *, halves: bool) -> Prepared:
         id_column="doc_id",
         counterpart_column="title",
     )
-    for name in ("documents", "benchmark", "tokens"):
+    for name in ("documents", "pool", "tokens"):
         (folder / name).mkdir()
     write_documents(config, folder / "documents")
     validation = ValidationConfig(candidates=12, halves=halves)
-    write_validation_pool(
-        folder / "documents" / "documents.parquet", validation, folder / "benchmark"
-    )
+    write_validation_pool(folder / "documents" / "documents.parquet", validation, folder / "pool")
     tokenizer = Tokenizer(
         models.WordLevel({word: k for k, word in enumerate(["[UNK]", *WORDS])}, "[UNK]")
     )
@@ -54,7 +52,7 @@ def prepared(folder: Path, *, halves: bool) -> Prepared:
     tokenizer.save(str(folder / "tokenizer.json"))
     write_tokens(
         folder / "documents" / "documents.parquet",
-        folder / "benchmark",
+        folder / "pool",
         folder / "tokenizer.json",
         8,
         folder / "tokens",
@@ -64,7 +62,7 @@ def prepared(folder: Path, *, halves: bool) -> Prepared:
     return Prepared(
         folder / "documents",
         TokenCorpus.open(folder / "tokens"),
-        ValidationPool.open(folder / "benchmark"),
+        ValidationPool.open(folder / "pool"),
     )
 
 

@@ -46,7 +46,7 @@ def task_of(source: str) -> RetrievalTask:
     return next(found)
 
 
-def benchmark(candidate: list[int], splits: list[str]) -> ValidationPool:
+def pool_of(candidate: list[int], splits: list[str]) -> ValidationPool:
     """One document a place; a candidate's first document is the first that has it."""
     n, m = len(candidate), max(candidate) + 1
     return ValidationPool(

@@ -17,7 +17,7 @@ from sentemb_core.evaluation.rescoring import (
     rescored_scorers,
 )
 from sentemb_core.evaluation.validation_scores import Scorers, rank_pool
-from tests.evaluation.made import benchmark
+from tests.evaluation.made import pool_of
 
 
 def given_scores(table: Float[np.ndarray, "queries texts"]) -> ScoreRows:
@@ -90,7 +90,7 @@ def test_validation_split_chooses_the_smallest_best_alpha():
     vectors = np.where(halves[:, None], np.eye(n), -np.eye(n))
     splits = ["validation"] * (n // 2) + ["test"] * (n // 2)
     sweep = alpha_sweep(
-        benchmark(list(range(n)), splits), both_ways(words), both_ways(vectors), (0.0, 10.0, 1000.0)
+        pool_of(list(range(n)), splits), both_ways(words), both_ways(vectors), (0.0, 10.0, 1000.0)
     )
     assert {scores.split for scores in sweep.values()} == {"validation"}
     assert sweep[10.0].document_to_counterpart.recall_at_1 == 1
@@ -109,6 +109,6 @@ def fused_both_ways(words: Scorers, vectors: Scorers) -> Scorers:
 )
 def test_system_with_itself_keeps_all_ranks(together):
     scorers = both_ways(np.random.default_rng(0).normal(size=(12, 12)))
-    one_to_one = benchmark(list(range(12)), ["test"] * 12)
+    one_to_one = pool_of(list(range(12)), ["test"] * 12)
     alone = rank_pool(one_to_one, scorers, "test").scores()
     assert rank_pool(one_to_one, together(scorers, scorers), "test").scores() == alone

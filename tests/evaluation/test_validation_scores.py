@@ -16,11 +16,11 @@ from sentemb_core.evaluation.validation_scores import (
     vector_scorers,
     write_scores,
 )
-from tests.evaluation.made import benchmark
+from tests.evaluation.made import pool_of
 
 
 def one_to_one(n: int) -> ValidationPool:
-    return benchmark(list(range(n)), ["validation"] * n)
+    return pool_of(list(range(n)), ["validation"] * n)
 
 
 def scores_of(
@@ -29,7 +29,7 @@ def scores_of(
     return rank_pool(pool, vector_scorers(documents, candidates), split).scores()
 
 
-SHARED = benchmark([0, 1, 0, 2], ["validation", "validation", "gate", "test"])
+SHARED = pool_of([0, 1, 0, 2], ["validation", "validation", "gate", "test"])
 
 
 def test_equal_vectors_rank_first():
@@ -63,7 +63,7 @@ def test_shared_title_looks_once_for_all_its_documents():
 
 def test_shared_title_ties_by_its_first_document():
     flat = Scorers(lambda rows: np.zeros((len(rows), 2)), lambda rows: np.zeros((len(rows), 3)))
-    ranks = rank_pool(benchmark([0, 1, 0], ["test"] * 3), flat, "test")
+    ranks = rank_pool(pool_of([0, 1, 0], ["test"] * 3), flat, "test")
     assert ranks.document_to_counterpart.rank.tolist() == [2, 1, 2]
 
 
@@ -97,7 +97,7 @@ def test_order_of_the_pool_does_not_matter():
 
 def test_part_of_the_pool_breaks_ties_as_the_whole():
     """Validation during training encodes the documents of one split only."""
-    whole = benchmark([0, 1, 2, 3, 4, 5, 2, 6], [*["test", "validation"] * 4])
+    whole = pool_of([0, 1, 2, 3, 4, 5, 2, 6], [*["test", "validation"] * 4])
     part = whole.of_split("validation")
     same = np.ones((8, 4), np.float32)
     ranks = [
@@ -117,8 +117,8 @@ def test_nan_vectors_and_empty_splits_are_refused():
 
 
 def test_bm25_finds_documents_by_their_words(titled):
-    scorers = bm25_scorers(*pool_texts(titled.documents, titled.benchmark))
-    scores = rank_pool(titled.benchmark, scorers, "validation").scores()
+    scorers = bm25_scorers(*pool_texts(titled.documents, titled.pool))
+    scores = rank_pool(titled.pool, scorers, "validation").scores()
     assert scores.document_to_counterpart.recall_at_5 == 1
     assert scores.document_to_counterpart.candidates == 11  # two documents share a title
 
@@ -138,9 +138,9 @@ def test_bm25_without_common_words_scores_as_chance():
 
 def test_random_scores_depend_on_the_seed_alone(titled):
     def ranks(seed: int) -> list[int]:
-        scorers = random_scorers(titled.corpus, titled.benchmark, seed)
+        scorers = random_scorers(titled.corpus, titled.pool, seed)
         found = [
-            rank_pool(titled.benchmark, scorers, split).document_to_counterpart.rank.tolist()
+            rank_pool(titled.pool, scorers, split).document_to_counterpart.rank.tolist()
             for split in ("validation", "gate", "test")
         ]
         return [rank for some in found for rank in some]
@@ -150,7 +150,7 @@ def test_random_scores_depend_on_the_seed_alone(titled):
 
 
 def test_title_task_has_the_hits_of_the_test_split(titled, tmp_path):
-    write_scores(titled.benchmark, random_scorers(titled.corpus, titled.benchmark, 1), tmp_path)
+    write_scores(titled.pool, random_scorers(titled.corpus, titled.pool, 1), tmp_path)
     validation, test = (read_ranks(tmp_path, split) for split in ("validation", "test"))
     assert len(validation) != len(test)
     for k in (1, 5):
@@ -160,11 +160,11 @@ def test_title_task_has_the_hits_of_the_test_split(titled, tmp_path):
 
 
 def test_texts_of_halves_split_as_their_vectors(halved):
-    queries, candidates = pool_texts(halved.documents, halved.benchmark)
+    queries, candidates = pool_texts(halved.documents, halved.pool)
     corpus = halved.corpus
-    for place, document in enumerate(halved.benchmark.query_document):
+    for place, document in enumerate(halved.pool.query_document):
         first, last = corpus.offsets[document], corpus.offsets[document + 1]
         whole = " ".join(corpus.texts(np.arange(first, last)))
-        candidate = halved.benchmark.query_candidate[place]
+        candidate = halved.pool.query_candidate[place]
         assert f"{queries[place]} {candidates[candidate]}" == whole
         assert queries[place].count(".") == (last - first + 1) // 2

@@ -49,23 +49,23 @@ def test_document_without_sentences_is_refused():
 
 
 def test_means_are_normalised_for_cosine(titled):
-    corpus, benchmark = titled.corpus, titled.benchmark
+    corpus, pool = titled.corpus, titled.pool
     sentences = gaussian(len(corpus))[:, :3] + 1
-    documents, candidates = pool_vectors(corpus, benchmark, sentences.__getitem__, embed, "cosine")
-    own = [sentences[rows_of(corpus, document)] for document in benchmark.query_document]
+    documents, candidates = pool_vectors(corpus, pool, sentences.__getitem__, embed, "cosine")
+    own = [sentences[rows_of(corpus, document)] for document in pool.query_document]
     means = np.stack([rows.mean(axis=0) for rows in own])
     lengths = np.linalg.norm(means, axis=1, keepdims=True)
     assert documents == pytest.approx(means / lengths, abs=1e-6)
     assert np.linalg.norm(candidates, axis=1) == pytest.approx(1, abs=1e-6)
-    raw, titles = pool_vectors(corpus, benchmark, sentences.__getitem__, embed, "dot")
+    raw, titles = pool_vectors(corpus, pool, sentences.__getitem__, embed, "dot")
     assert raw == pytest.approx(means, abs=1e-6)
-    assert titles.tolist() == embed([text or "" for text in benchmark.candidate_text]).tolist()
+    assert titles.tolist() == embed([text or "" for text in pool.candidate_text]).tolist()
 
 
 def test_zero_vectors_score_0(titled):
-    corpus, benchmark = titled.corpus, titled.benchmark
+    corpus, pool = titled.corpus, titled.pool
     sentences = gaussian(len(corpus))[:, :3]
-    sentences[rows_of(corpus, benchmark.query_document[1])] = 0
+    sentences[rows_of(corpus, pool.query_document[1])] = 0
 
     def knows_all_but_the_first(texts: list[str]) -> np.ndarray:
         found = embed(texts)
@@ -73,7 +73,7 @@ def test_zero_vectors_score_0(titled):
         return found
 
     documents, candidates = pool_vectors(
-        corpus, benchmark, sentences.__getitem__, knows_all_but_the_first, "cosine"
+        corpus, pool, sentences.__getitem__, knows_all_but_the_first, "cosine"
     )
     scores = documents @ candidates.T
     assert np.isfinite(scores).all()
@@ -83,19 +83,19 @@ def test_zero_vectors_score_0(titled):
 
 
 def test_halves_are_query_and_candidate(halved):
-    corpus, benchmark = halved.corpus, halved.benchmark
+    corpus, pool = halved.corpus, halved.pool
     sentences = gaussian(len(corpus))
-    documents, candidates = pool_vectors(corpus, benchmark, sentences.__getitem__, embed, "dot")
-    assert len(documents) == len(benchmark.query_document) > 0
-    for place, document in enumerate(benchmark.query_document):
+    documents, candidates = pool_vectors(corpus, pool, sentences.__getitem__, embed, "dot")
+    assert len(documents) == len(pool.query_document) > 0
+    for place, document in enumerate(pool.query_document):
         own = sentences[rows_of(corpus, document)]
         cut = (len(own) + 1) // 2
         assert documents[place] == pytest.approx(own[:cut].mean(axis=0), abs=1e-6)
-        candidate = candidates[benchmark.query_candidate[place]]
+        candidate = candidates[pool.query_candidate[place]]
         assert candidate == pytest.approx(own[cut:].mean(axis=0), abs=1e-6)
 
 
 def test_nan_vectors_are_refused(titled):
     sentences = np.full((len(titled.corpus), 3), np.nan, np.float32)
     with pytest.raises(BadEmbeddingError):
-        pool_vectors(titled.corpus, titled.benchmark, sentences.__getitem__, embed, "cosine")
+        pool_vectors(titled.corpus, titled.pool, sentences.__getitem__, embed, "cosine")

@@ -20,7 +20,7 @@ from tasks.execution import without_prefect
 
 @pytest.fixture
 def halved(documents: ArtifactRef) -> tuple[ArtifactRef, ArtifactRef]:
-    """Documents, and the benchmark that holds some of them out: halves look for each other."""
+    """Documents, and the pool that holds some of them out: halves look for each other."""
     with without_prefect(Store.default()):
         return documents, draw_validation_pool(documents, ValidationConfig(candidates=20))
 
@@ -28,7 +28,7 @@ def halved(documents: ArtifactRef) -> tuple[ArtifactRef, ArtifactRef]:
 def test_word_vectors_know_no_word_of_held_out_documents_alone(halved):
     pytest.importorskip("gensim")
     with without_prefect(Store.default()):
-        encoders = [word_vectors(halved[0], benchmark, 1) for benchmark in (halved[1], None)]
+        encoders = [word_vectors(halved[0], pool, 1) for pool in (halved[1], None)]
         held_out = ValidationPool.open(artifact_path(halved[1])).held_out_documents.tolist()
         seen, all_of_it = (load_encoder(artifact_path(ref)) for ref in encoders)
     own = [f"name{number} place{number} thing{number}" for number in held_out]

@@ -64,14 +64,12 @@ def enlarged(encoder: ArtifactRef) -> ArtifactRef:
 
 def test_words_are_rescored_by_cosines_of_an_encoder_of_inner_products_too(documents: ArtifactRef):
     with without_prefect(Store.default()):
-        benchmark = draw_validation_pool(documents, ValidationConfig(candidates=20))
+        pool = draw_validation_pool(documents, ValidationConfig(candidates=20))
         start = EncoderConfig(dim=8, vocabulary=300, similarity="dot")
         encoder = encoder_from(start, documents)
-        sentences = tokenise_sentences(documents, benchmark, encoder)
+        sentences = tokenise_sentences(documents, pool, encoder)
         rescored, again, words = (
-            validate.scores_of(
-                validate.rescored_scores(one, sentences, documents, benchmark, alpha)
-            )
+            validate.scores_of(validate.rescored_scores(one, sentences, documents, pool, alpha))
             for one, alpha in ((encoder, 20.0), (enlarged(encoder), 20.0), (encoder, 0.0))
         )
     assert rescored == again != words
