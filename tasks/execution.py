@@ -69,6 +69,8 @@ class DryRun:
         """Digest of the key of the first stage that misses."""
         self._known: dict[str, tuple[str, Record | None]] = {}
         """Digest of a stage's key -> the section that met it first, and its record on a hit."""
+        self._places: dict[str, int] = {}
+        """Digest of a pending reference -> the place of its stage in `statuses`."""
 
     def run_stage(self, stage: Stage, arguments: Arguments) -> Any:
         """Return the recorded result on a hit, else pending references (or UnknownResult)."""
@@ -79,7 +81,12 @@ class DryRun:
         else:
             record = self._look_up(stage, arguments, key)
             self._known[key.digest] = _section.get(), record
-        return stage.result(record) if record else _pending(stage, key)
+        if record:
+            return stage.result(record)
+        result = _pending(stage, key)
+        for ref in refs_in(result):
+            self._places.setdefault(ref.digest, len(self.statuses))
+        return result
 
     def run_sub_flow(self, label: str, call: Callable[[], R]) -> R:
         with section(label):
@@ -87,9 +94,10 @@ class DryRun:
 
     def _look_up(self, stage: Stage, arguments: Arguments, key: StageKey) -> Record | None:
         """Return the record on a hit, and add the stage's status."""
-        waits_for = [ref.kind for ref in refs_in(arguments) if is_pending(ref)]
+        waits_for = [ref for ref in refs_in(arguments) if is_pending(ref)]
         if waits_for:
-            self.statuses.append(Status(stage.name, "AFTER", waits_for[-1], _section.get()))
+            last = max(waits_for, key=lambda ref: self._places[ref.digest])
+            self.statuses.append(Status(stage.name, "AFTER", last.kind, _section.get()))
             return None
         record = stage.look_up(self.store, key)
         status = status_of(stage.name, key, record, self._earlier)

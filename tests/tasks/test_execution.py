@@ -44,6 +44,22 @@ def test_a_stage_that_two_sections_share_is_reported_to_run_once(home):
     assert [status.why for status in plan.statuses if status.verdict == "SAME"] == ["a"] * 5
 
 
+def test_a_stage_waits_for_the_pending_stage_that_is_listed_last(home):
+    first, last = Stage("stored", 1, stored), Stage("trained", 1, stored)
+    join, other = Stage("joined", 1, joined), Stage("other", 1, joined)
+    with dry_run(Store(home)) as plan:
+        early = plan.run_stage(first, {"number": 1})
+        late = plan.run_stage(last, {"number": 1})
+        assert plan.run_stage(first, {"number": 1}) == early, "the same, listed again"
+        plan.run_stage(join, {"left": late, "right": early})
+        plan.run_stage(other, {"left": early, "right": late})
+    waiting = [status for status in plan.statuses if status.verdict == "AFTER"]
+    assert [(status.stage, status.why) for status in waiting] == [
+        ("joined", "trained"),
+        ("other", "trained"),
+    ]
+
+
 def test_hits_and_unknown_results_count_once_too(home):
     store, stage = Store(home), Stage("doubled", 1, doubled)
     stage.run(store, {"number": 1})
