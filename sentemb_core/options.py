@@ -34,7 +34,9 @@ Json = Annotated[bool, Parameter(name="--json", help="Print the result as JSON."
 def in_a_folder(_: object, path: Path | None) -> None:
     """Refuse a path whose folder does not exist."""
     if path and not path.absolute().parent.is_dir():
-        raise ValueError(f"There is no folder {path.parent}.")
+        raise ValueError(
+            f"There is no folder {path.parent}. Make it first, or name a path in another folder."
+        )
 
 
 def is_new(_: object, folder: Path) -> None:

@@ -131,7 +131,8 @@ def canaries_of(uri: str) -> "Canaries":
         if file_digest(path, fresh=True) != digest:
             raise UnsafeModelError(
                 f"The canaries of {version.uri} in MLflow must have the registered digest; they "
-                "differ. Do not use them."
+                "differ. Do not use them: use another version, or compare vectors with those of "
+                "its encoder (`python -m flows encode`)."
             )
         return read_canaries(path)
 

@@ -111,7 +111,10 @@ def model_ref(folder: Path) -> ArtifactRef:
     try:
         names = list_files(folder)
     except UsageError as error:
-        raise UnsafeModelError(f"{folder} is not a model folder: {error}") from error
+        raise UnsafeModelError(
+            f"{folder} is not a model folder: {error} Copy its files into a new folder "
+            "(`cp -rL` replaces links by files)."
+        ) from error
     files = [
         File(
             path=name,
@@ -193,7 +196,11 @@ def alternatives(name: str) -> str:
         with registry_client() as client:
             known = {model.name: model for model in all_pages(client.search_registered_models)}
     if not known:
-        return f": nothing is registered in {Store.default().root} yet."
+        return (
+            f": nothing is registered in {Store.default().root} yet. Register a model first "
+            f"(`python -m flows run CORPUS --name {name}`), or set SENTEMB_HOME to the home that "
+            "has it."
+        )
     if name not in known:
         return nearest(name, known) or "."
     numbers = sorted(version.version for version in versions() if version.name == name)

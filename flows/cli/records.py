@@ -13,7 +13,10 @@ from sentemb_core.types import Json
 if TYPE_CHECKING:
     from tasks.report import Outcome
 
-NO_RUNS = "Start one: `python -m flows run documents.jsonl`, or `python -m flows demo`."
+NO_RUNS = (
+    "Start one: `python -m flows run documents.jsonl`, or `python -m flows demo`. Or set "
+    "SENTEMB_HOME to the home that has runs."
+)
 
 FAILS_AGAIN = re.compile(r"E(001|[1235]\d\d|402) (?!.*The network broke off)")
 """Errors of settings, data or models: the same run fails with them again."""
@@ -41,9 +44,8 @@ def find_run(run: str | None, *states: State, made: str = "") -> Run:
         and (run or not made or made in {ref.kind for ref in record.outputs})
     ]
     if not matching:
-        asked = repr(run) if run else f"that is {' or '.join(states) or 'recorded'}"
-        where = Store.default().root if known else f"{Store.default().root}, which has no runs"
-        raise UsageError(f"There is no run {asked} in {where}. {suggestions(known, run)}")
+        asked = f"run {run!r}" if run else " ".join([*" or ".join(states).split(), "run"])
+        raise UsageError(f"{Store.default().root} has no {asked}. {suggestions(known, run)}")
     return matching[0]
 
 

@@ -3,7 +3,7 @@
 Cache keys contain the names of fields, not of classes.
 """
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -218,7 +218,10 @@ class TrainingConfig(Config):
     @model_validator(mode="after")
     def _patience_needs_validations(self) -> "TrainingConfig":
         if self.patience is not None and self.evaluate_every is None:
-            raise ValueError("patience counts validations: set evaluate_every too")
+            raise ValueError(
+                "patience counts validations and needs evaluate_every, as in "
+                "--set training.evaluate_every=50"
+            )
         return self
 
 
@@ -293,6 +296,9 @@ class CyclesConfig(Config):
 class RunConfig(Config):
     """Settings of every run: documents, start encoder, training, validation."""
 
+    flow: ClassVar[str] = ""
+    """The flow that takes these settings."""
+
     name: str = Field(default="sentemb", pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")
     """Name of the run and of the registered model."""
     corpus: CorpusConfig
@@ -317,11 +323,11 @@ class RunConfig(Config):
     def _method_fits_the_run(self) -> "RunConfig":
         kinds: dict[type[MethodConfig], type[RunConfig]]
         kinds = {InfoCSEIDCPairs: InfoCSEIDC, FineTune: FineTuneRun}
-        kind = kinds.get(type(self.training.method), MethodRun)
+        kind, name = kinds.get(type(self.training.method), MethodRun), self.training.method.name
         if type(self) is not RunConfig and not isinstance(self, kind):
             raise ValueError(
-                f"{self.training.method.name!r} trains in a {kind.__name__}, not in a "
-                f"{type(self).__name__}"
+                f"the flow {self.flow} does not train {name!r}. Use "
+                f"`python -m flows run CORPUS --method {name}`, or the flow {kind.flow}"
             )
         return self
 
@@ -344,6 +350,8 @@ class RunConfig(Config):
 class MethodRun(RunConfig):
     """A run of one training, by a method that needs no annotation."""
 
+    flow = "train_method"
+
     @model_validator(mode="after")
     def _a_condenser_head_has_no_map(self) -> "MethodRun":
         if self.postprocess and isinstance(self.training.method, Condenser):
@@ -356,6 +364,8 @@ class MethodRun(RunConfig):
 
 class FineTuneRun(RunConfig):
     """A run of one fine-tuning on labelled pairs."""
+
+    flow = "fine_tune"
 
     training: TrainingConfig = TrainingConfig(method=FineTune())
     """Its steps and validations follow from the epochs of `labels`."""
@@ -378,6 +388,8 @@ def _check_label_share(validation: ValidationConfig) -> None:
 
 class InfoCSEIDC(RunConfig):
     """A run of InfoCSE with intra-document clustering (mutual)."""
+
+    flow = "infocse_idc"
 
     annotator: EncoderConfig | None = None
     """Annotates round 1 instead of the start encoder (mutual, the SBERT row)."""
@@ -405,6 +417,8 @@ class InfoCSEIDC(RunConfig):
 
 class InfoCSEPlus(InfoCSEIDC):
     """A run of InfoCSE++: cycles of rounds and of fine-tuning on labels (mutual, section 3.3)."""
+
+    flow = "infocse_plus"
 
     fine_tuning: TrainingConfig = TrainingConfig(method=FineTune())
     """Ends every cycle. Its steps and validations follow from the epochs of the labels."""

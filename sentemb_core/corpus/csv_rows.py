@@ -72,7 +72,9 @@ def _header(row: _CsvRow | None, config: CorpusConfig) -> tuple[list[str], Colum
     if isinstance(header, csv.Error):
         raise header
     if len(set(header)) < len(header):
-        raise MissingColumnError(f"Column names of {name} must be unique: found {header}.")
+        raise MissingColumnError(
+            f"Column names of {name} must be unique: found {header}. Rename the repeated columns."
+        )
     try:
         return header, used_columns(config, header)
     except MissingColumnError as error:

@@ -49,9 +49,13 @@ WAYS_OUT = {
     "broken-row": "JSON has an object a line, or one array of objects; a row of a CSV has a cell "
     "for each column, in quotes where it holds a separator",
     "encoding": "Name the encoding by --encoding",
+    "nul": "Remove U+0000 from the texts (`tr -d '\\000'`; JSON writes it \\u0000)",
     "not-a-string": "Text and counterpart are strings (--text-column, --counterpart-column), ready "
     "sentences are lists of strings (--sentences-column)",
     "bad-id": "Ids are strings or whole numbers (--id-column; without it row numbers)",
+    "empty": "Name the column that has the texts (--text-column)",
+    "over-long": "Split long documents, or raise the limit (--set corpus.max_characters=20000000); "
+    "shorten counterparts to 10,000 characters",
 }
 """Reason code -> advice if a corpus has no usable row."""
 
@@ -157,10 +161,12 @@ def _check_report(report: CorpusReport, quarantine: Path, *, pairs: bool = True)
         bad = [f"{count} {REASONS[reason]}" for reason, count in report.quarantined.items()]
         bad += [f"{report.left_out} with too few sentences"] if report.left_out else []
         where = f" - see {quarantine}" if report.quarantined else ""
-        advice = "".join(f". {WAYS_OUT[code]}" for code in WAYS_OUT if code in report.quarantined)
+        ways = [WAYS_OUT[code] for code in WAYS_OUT if code in report.quarantined]
+        ways += ["Lower corpus.min_sentences"] if report.left_out else []
+        ways += [] if report.rows_read else ["Name a source that has rows"]
         raise EmptyCorpusError(
             f"The corpus has 0 usable documents ({report.rows_read} rows read"
-            f"{': ' if bad else ''}{', '.join(bad)}){where}{advice}"
+            f"{': ' if bad else ''}{', '.join(bad)}){where}.{''.join(f' {way}.' for way in ways)}"
         )
     if not pairs:
         return

@@ -48,7 +48,10 @@ def source_format(source: str) -> Format:
                 "folder."
             )
         if path.stat().st_size == 0:
-            raise EmptyCorpusError(f"A table has at least one row; {source} has 0 bytes.")
+            raise EmptyCorpusError(
+                f"A table has at least one row; {source} has 0 bytes. Write the file again, or "
+                "name another one."
+            )
         return SUFFIXES[suffix]
     if suffix not in SUFFIXES and PUBLISHED.fullmatch(source):
         return "hub"

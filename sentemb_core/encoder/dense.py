@@ -44,7 +44,8 @@ def require_dense(layers: nn.Sequential) -> nn.Sequential:
     if not known or (nn.ReLU, nn.ReLU) in pairwise([nn.ReLU, *kinds]):
         raise UsageError(
             "An encoder's layers must be Linear, each followed by at most one ReLU, because other "
-            f"libraries load these only. Found {', '.join(kind.__name__ for kind in kinds)}."
+            f"libraries load these only. Found {', '.join(kind.__name__ for kind in kinds)}. "
+            "Replace or remove the other layers."
         )
     return layers
 

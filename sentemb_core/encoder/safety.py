@@ -70,7 +70,8 @@ def refuse_code(folder: Path) -> None:
         if not str(entry.get("type")).startswith(KNOWN_CODE):
             raise UnsafeModelError(
                 f"Code that comes with a model is never run, and {folder / 'modules.json'} names "
-                f"{entry.get('type')!r}. Modules must be classes of {KNOWN_CODE}*"
+                f"{entry.get('type')!r}. Take an encoder whose modules are all classes of "
+                f"{KNOWN_CODE}*"
             )
 
 

@@ -52,7 +52,10 @@ def read_word_vectors(path: Path, limit: int | None = None) -> WordVectors:
     except (OSError, EOFError) as error:
         if isinstance(error, UnreadableSourceError):
             raise
-        raise UnreadableSourceError(f"{path} cannot be read to its end: {error}") from error
+        raise UnreadableSourceError(
+            f"{path} cannot be read to its end: {error}. Check the path, or download the file "
+            "again."
+        ) from error
 
 
 def _rows(file: BufferedReader, path: Path) -> Rows:
@@ -138,13 +141,15 @@ def _binary_rows(file: BufferedReader, path: Path) -> Rows:
         vector = file.read(4 * dim)
         if word is None or len(vector) < 4 * dim:
             raise UnreadableSourceError(
-                f"{_cut_off(path, count, number)} Or the vectors have fewer than {dim} dimensions."
+                f"{_cut_off(path, count, number)} If that does not help, correct the header: the "
+                f"vectors may have fewer than {dim} dimensions."
             )
         yield word, vector
     if file.read(2).strip():
         raise UnreadableSourceError(
             f"The header of {path} states {count:,} word vectors of {dim} dimensions, and the file "
-            "is longer: it has more vectors, or wider ones."
+            "is longer: it has more vectors, or wider ones. Correct the header, or download the "
+            "file again."
         )
 
 
@@ -183,7 +188,8 @@ def _refuse_dim(dim: int, path: Path) -> None:
     if not 1 <= dim <= WIDEST:
         raise UnreadableSourceError(
             f"A file of word vectors has a word and 1 to {WIDEST:,} numbers a line, found {dim} in "
-            f"the first line of {path}."
+            f"the first line of {path}. Check that it has word vectors; the name of a binary file "
+            "ends in .bin."
         )
 
 
@@ -203,5 +209,5 @@ def _refuse_many(left_out: Counter[str], kept: int, path: Path) -> None:
 def _cut_off(path: Path, count: int, found: int) -> str:
     return (
         f"The header of {path} states {count:,} word vectors, found {found:,}: the download may "
-        "be incomplete."
+        "be incomplete. Download the file again."
     )

@@ -261,7 +261,8 @@ def _lines(folder: Path, name: str) -> Iterator[tuple[str, str]]:
         splits = sorted(path.stem for path in folder.glob("qrels/*.tsv"))
         raise UnreadableSourceError(
             "A BEIR folder has corpus.jsonl, queries.jsonl and qrels/SPLIT.tsv; found no "
-            f"{path}. Splits in the folder: {', '.join(splits) or 'none'}."
+            f"{path}. Splits in the folder: {', '.join(splits) or 'none'}. Add the file, or name "
+            "another folder or split (--beir, --beir-split)."
         )
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):

@@ -25,7 +25,8 @@ def table_of(path: Path, what: str, wanted: Sequence[str] = ()) -> Any:
         table = pq.read_table(path)
     except (OSError, pa.ArrowInvalid) as error:
         raise UnreadableSourceError(
-            f"{what} is a Parquet file; {path} cannot be read: {error}"
+            f"{what} is a Parquet file; {path} cannot be read: {error}. Check the path, or write "
+            "the file again as Parquet."
         ) from error
     require_columns(table, path, what, wanted)
     return table
@@ -40,7 +41,7 @@ def require_columns(table: Any, path: Path, what: str, wanted: Sequence[str]) ->
     if missing := [name for name in wanted if name not in table.column_names]:
         raise MissingColumnError(
             f"{what} needs the columns {', '.join(wanted)}; {path} lacks {', '.join(missing)}. It "
-            f"has {', '.join(table.column_names)}."
+            f"has {', '.join(table.column_names)}. Rename or add the missing columns."
         )
 
 

@@ -33,6 +33,9 @@ from sentemb_core.types import ArtifactRef, Value
 
 log = logging.getLogger(__name__)
 
+COMPUTE_AGAIN = "Repeat the run that made it: its stage computes the artifact again."
+"""Way out for an absent or broken artifact."""
+
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")
 """A name inside an artifact: portable, visible, and unable to lead outside the artifact."""
 
@@ -166,7 +169,10 @@ class Store:
                 f"The beginning of a digest must match one artifact. Found {len(matches)} matches "
                 f"of {beginning!r} in {self.root}. Give twelve characters, as lineage prints them."
             )
-        return verified(matches[0], deep=False).ref
+        try:
+            return verified(matches[0], deep=False).ref
+        except CorruptArtifactError as error:
+            raise CorruptArtifactError(f"{error} {COMPUTE_AGAIN}") from error
 
     def holds(self, ref: ArtifactRef) -> bool:
         """Return whether the artifact is present and whole."""
@@ -184,16 +190,18 @@ class Store:
         """
         folder = self.folder(ref.digest)
         if not folder.exists():
-            raise CorruptArtifactError(f"Artifact {ref} is not in the store at {self.root}.")
+            raise CorruptArtifactError(
+                f"Artifact {ref} is not in the store at {self.root}. {COMPUTE_AGAIN}"
+            )
         try:
             actual = verified(folder, deep=deep).ref
         except CorruptArtifactError as error:
             self.set_aside(folder, str(error))
-            raise
+            raise CorruptArtifactError(f"{error} {COMPUTE_AGAIN}") from error
         if actual != ref:
             raise CorruptArtifactError(
                 f"The reference is wrong: it names {ref} of {ref.size} bytes, but the artifact of "
-                f"that digest is {actual} of {actual.size} bytes."
+                f"that digest is {actual} of {actual.size} bytes. {COMPUTE_AGAIN}"
             )
 
     def _publish(self, kind: str, home: Path) -> ArtifactRef:
@@ -273,7 +281,8 @@ def verified(folder: Path, *, deep: bool) -> Manifest:
         for file in manifest.files:
             _compare(folder / "data" / file.path, file, deep=deep)
     except (*disk.ABSENCE, ValidationError, UsageError) as error:
-        raise CorruptArtifactError(f"{folder} is incomplete or unreadable: {error}") from error
+        reason = str(error).rstrip(".")
+        raise CorruptArtifactError(f"{folder} is incomplete or unreadable: {reason}.") from error
     return manifest
 
 
