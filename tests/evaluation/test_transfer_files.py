@@ -56,6 +56,14 @@ def test_snli_pairs_without_a_class_are_left_out(tmp_path: Path, label: list[obj
     assert [record.args for record in caplog.records] == [("SNLI", 1)]
 
 
+def test_the_words_of_snli_are_numbered_in_alphabetical_order(tmp_path: Path):
+    sides = {"sentence1": list("abc"), "sentence2": list("def"), "split": ["train", "dev", "test"]}
+    label = ["neutral", "entailment", "contradiction"]
+    write(tmp_path / probe("SNLI").files[0], label=label, **sides)
+    task = read_probe(probe("SNLI"), tmp_path)
+    assert (task.name, task.gold.tolist(), task.split) == ("SNLI", [2, 1, 0], sides["split"])
+
+
 def test_three_files_are_three_parts(tmp_path: Path):
     paths = [
         write(tmp_path / f"{k}.parquet", sentence1=["a"], sentence2=["b"], kind=[f"c{k}"])

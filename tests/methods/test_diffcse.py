@@ -52,6 +52,17 @@ def test_with_nothing_hidden_nothing_is_drawn(encoder):
     assert found(rows.ids, rows.mask, rows.ids).equal(rows.ids)
 
 
+def test_a_generator_learns_nothing(encoder):
+    judge, rows = Discriminator(encoder, generator(encoder)), samples.masked_rows(encoder)
+    judge.train()
+    judge.loss(rows.reading.pooled, rows.ids, rows.mask, rows.inputs).backward()
+    assert not any(weight.requires_grad for weight in judge.edit.parameters())
+    assert set(samples.gradients(judge.edit).values()) == {None}
+    assert samples.learns(judge.encoder)
+    assert samples.learns(judge.classifier)
+    assert samples.learns(encoder)  # by the vector
+
+
 def test_a_discriminator_begins_with_the_weights_of_the_encoder(encoder):
     judge = Discriminator(encoder, replaced)
     for own, its in zip(judge.encoder.parameters(), encoder.parameters(), strict=True):

@@ -144,6 +144,19 @@ def test_convolutions_equal_a_slow_loop_and_see_no_padding(dim):
     assert found[1, 3:].eq(0).all()
 
 
+def test_convolutions_see_one_three_and_five_tokens():
+    torch.manual_seed(0)
+    head, states = TokenCNN(9), torch.randn(2, 7, 9)
+    mask = torch.ones(2, 7, dtype=torch.int64)
+    changed = states.clone()
+    changed[0, 3] += 1
+    moved = (head(changed, mask) - head(states, mask)).abs() > 1e-6
+    for part, reach in zip(moved.split(3, dim=2), (0, 1, 2), strict=True):
+        seen = part[0].any(1).nonzero().flatten().tolist()
+        assert seen == list(range(3 - reach, 4 + reach))
+    assert not moved[1].any()
+
+
 def step_in_training(name, settings, edit=lambda batch: batch):
     """A first step with dropout, on an edited batch."""
     method, learner = made(name, **settings)

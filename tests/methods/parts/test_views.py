@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -185,6 +186,13 @@ def test_what_a_frame_holds_at_either_end_is_no_content():
     assert content.ids[content.inner].tolist() == [2, 3, 10]
     assert content.counts.tolist() == [2, 0, 1]
     assert listed(rows_of(content.ids, content.lengths)) == listed(rows)
+
+
+@pytest.mark.parametrize("special", [False, True])
+def test_special_tokens_are_the_frame_of_a_sentence(special):
+    corpus = tiny.corpus([2, 3], special=special)
+    content = content_of(seen(first, corpus))
+    assert content.counts.tolist() == [len(row) - 2 * special for row in corpus.sentences]
 
 
 def test_no_rows_have_no_content():
