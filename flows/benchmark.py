@@ -117,7 +117,7 @@ def encoder_of(model: str) -> ArtifactRef:
 
 @sub_flow(name="system", flow_run_name="{label}")
 def scored(label: str, system: System, tasks: list[Placed], vectors: DocumentVector) -> list[Score]:
-    """Score one system on all tasks that have their files, a baseline on those without probes."""
+    """Score a system on all tasks whose files exist; a baseline skips probes."""
     has_vectors = isinstance(system, ArtifactRef)
     own = [one for one in tasks if not one.missing and (has_vectors or not reads_vectors(one.task))]
     found: list[Score] = []
@@ -144,7 +144,7 @@ def differences(
     """Yield the paired differences of one model to all others, for each task and average.
 
     Args:
-        models: Names of the models; a line counts those that have all its tasks.
+        models: Names of the models; a line includes only models with all its tasks.
         tasks: The tasks.
         scores: Results on tasks.
         first: The model that the others are compared with; empty: the best of each line.

@@ -6,10 +6,10 @@ it matters threads and device.
 
 Prefect asks `StagePolicy` for a key and `RecordStorage` for the record of that key. The storage
 reads only records of our store (JSON, with every artifact verified) and wraps them for Prefect, so
-no file can choose the code that reads it. A record that the store refuses is
-a miss. The task's body looks up again, computes under a lock and writes the record itself; what
-Prefect writes afterwards is checked and dropped. So `.stage.run(store, arguments)` gives the same
-artifacts without any server.
+no file can choose the code that reads it. A record that the store refuses is a miss. The task's
+body looks up again, computes under a lock and writes the record itself; what Prefect writes
+afterwards is checked and dropped. So `.stage.run(store, arguments)` gives the same artifacts
+without any server.
 """
 
 import inspect

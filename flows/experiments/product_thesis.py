@@ -45,7 +45,7 @@ PAPER_ONCE = PAPER.model_copy(update={"steps": 1_562})
 """For tables whose SimCSE read the 100,000 texts once: 69.1, and 69.6 (erratum E27)."""
 
 PAPER_SIZES = PAPER.model_copy(update={"steps": SMALL.steps})
-"""For arms that state their steps as multiples of the small preset's."""
+"""Budget of arms whose steps are multiples of the small preset's."""
 
 TITLES: Corpus = "product_wdc_clusters"
 OF_TITLES = Base(corpus=TITLES)
@@ -149,7 +149,7 @@ def joint(decoder: str, weight: float, label: str = "") -> Arm:
 WEIGHTS = (0.1, 0.01, 0.001, 0.0001)
 
 HEADLESS = arm("simcse without its head", CLMAutoencoder(simcse=1.0, weight=0.0))
-"""Baseline of the joint rows: these contrast the vectors that the decoder reads, without a head.
+"""Baseline of the joint rows. In both, the loss reads the decoder's vectors, without a head.
 
 SimCSE alone has a head above its vectors while it trains.
 """

@@ -16,8 +16,10 @@ from torch import Tensor
 from sentemb_core.errors import BadEmbeddingError
 
 GRAIN = 8
-"""Documents are padded to a multiple of this many sentences. In odd shapes a matrix product rounds
-w_ij and w_ji differently, so equal sentences would not tie; from 8 on, no case was measured."""
+"""Documents are padded to a multiple of this many sentences. In other shapes a matrix product
+rounds w_ij and w_ji differently, so equal sentences do not tie. In multiples of 8 no case was
+found.
+"""
 
 BUDGET = 1 << 20
 """Bytes of vectors and weights in memory at once: a block that fits the cache is fastest."""

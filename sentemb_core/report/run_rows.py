@@ -40,7 +40,7 @@ class Tile(NamedTuple):
 
 
 def tiles(report: RunReport) -> list[Tile]:
-    """The start, the best encoder, whitened encoders, a round and its control, a fixed row."""
+    """The start, the best encoder, encoders with a map, a round and its control, a fixed row."""
     best = [row for row in report.rounds if row.best and row.kind != "start"][:1]
     chosen = [
         *[row for row in report.rounds if row.kind == "start"][:1],
