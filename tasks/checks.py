@@ -117,13 +117,14 @@ def learns_from_labels(config: RunConfig) -> bool:
 
 def check_encoders(config: RunConfig) -> None:
     """Check the named encoders; the folder of the start encoder may hold a static one."""
-    from sentemb_core.encoder.start import encoder_kind
+    for encoder in (config.encoder, getattr(config, "annotator", None)):
+        if encoder is None or encoder.name in RANDOM_ENCODERS:
+            continue
+        from sentemb_core.encoder.start import encoder_kind  # imports torch, which takes seconds
 
-    if config.encoder.name not in RANDOM_ENCODERS:
-        check_methods(config, static=encoder_kind(config.encoder.name) == "static")
-    annotator = getattr(config, "annotator", None)
-    if annotator and annotator.name not in RANDOM_ENCODERS:
-        encoder_kind(annotator.name)
+        kind = encoder_kind(encoder.name)
+        if encoder is config.encoder:
+            check_methods(config, static=kind == "static")
 
 
 def check_model(name: str) -> None:

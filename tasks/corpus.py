@@ -65,7 +65,7 @@ def require_multi_sentence(documents: ArtifactRef, methods: Iterable[MethodSetti
     report = corpus_report(documents)
     for method in methods:
         if method.pairs_sentences and not _keeps_query(method):
-            report.require_pairs(f"The pairs of {method.name} ({method.summary})")
+            report.require_pairs(f"{method.name} ({method.summary})")
 
 
 def _keeps_query(method: MethodSettings) -> bool:

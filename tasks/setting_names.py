@@ -23,9 +23,6 @@ OTHER_NAMES = {
     "read_labels.config.source": "the bytes of labels.source",
     "build_graph.degree": "annotation.graph_degree or annotation.top_k",
     "encode_and_build_graph.degree": "annotation.graph_degree or annotation.top_k",
-    "add_related.seed": "annotation.seed",
-    "cluster_by_kmeans.seed": "annotation.seed",
-    "export_pairs.seed": "annotation.seed",
     "random_scores.seed": "encoder.seed",
     "draw_labels.share": "validation.label_share",
     "draw_labels.count": "labels.count",
@@ -34,8 +31,16 @@ OTHER_NAMES = {
 }
 """Stage and argument -> the setting, where their names differ."""
 
-OF_ANNOTATION = AnnotationConfig.model_fields.keys() - {"seed"}
-"""Settings that stages of the annotation take under their own name; other stages have seeds."""
+ANNOTATION_STAGES = (
+    "encode_sentences",
+    "build_graph",
+    "encode_and_build_graph",
+    "prune_graph",
+    "add_related",
+    "cluster_by_kmeans",
+    "export_pairs",
+)
+"""Stages that take single settings of the annotation under their own names."""
 
 KEY_PART = re.compile(r"(?<![\w.])(?:arguments|numeric|libraries)\.([\w.]+)")
 """A part of a stage's key, as `store.status` writes it."""
@@ -63,7 +68,7 @@ def setting_of(
     """Path of a setting; `NAME of this stage` for a value that the run itself chose."""
     if known := OTHER_NAMES.get(f"{stage}.{argument}"):
         return known
-    if argument in OF_ANNOTATION:
+    if stage in ANNOTATION_STAGES and argument in AnnotationConfig.model_fields:
         return f"annotation.{argument}"
     name, _, field = argument.partition(".")
     if name != "config" or stage not in TABLES:

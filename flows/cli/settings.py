@@ -26,6 +26,7 @@ from flows.cli.settings_errors import (
     innermost,
     is_batch_of_one,
     message,
+    option_of,
 )
 from flows.presets import as_table, labelled_preset, merged, method_preset, preset
 from sentemb_core.config.methods import METHODS, temperature_of
@@ -251,8 +252,10 @@ def require_effect(run: AnyRun, given: Collection[str]) -> None:
     part = "training" if isinstance(run, FineTuneRun) else "fine_tuning"
     for path in (f"{part}.{name}" for name in UNUSED_BY_FINE_TUNING):
         if path in given:
+            option = option_of(path)
             raise UsageError(
-                f"{path}: fine-tuning counts epochs, so this setting has no effect. "
+                f"{path}{f' ({option})' if option else ''}: fine-tuning counts epochs, so this "
+                "setting has no effect. "
                 "Leave it out, or set labels.epochs and labels.patience."
             )
 

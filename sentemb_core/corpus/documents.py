@@ -111,7 +111,7 @@ class CorpusReport(Value):
             return
         validation = "counterparts for validation (--counterpart-column or --labels)"
         raise EmptyPairsError(
-            f"{what} need documents of at least two sentences. Found one sentence in "
+            f"{what} needs documents of at least two sentences. Found one sentence in "
             f"{self.documents - self.documents_with_pairs} of "
             f"{counted(self.documents, 'document')}. Check the text column and the splitter "
             "(--splitter). Texts that are single sentences need --splitter none and a method that "
@@ -170,7 +170,7 @@ def _check_report(report: CorpusReport, quarantine: Path, *, pairs: bool = True)
         )
     if not pairs:
         return
-    report.require_pairs("Pairs of sentences")
+    report.require_pairs("Training on pairs of sentences")
     if single := report.documents - report.documents_with_pairs:
         log.warning(
             "documents of one sentence: %d of %d. They are encoded and evaluated, but give no pair "
