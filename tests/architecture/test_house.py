@@ -38,7 +38,7 @@ def test_import_contracts_hold():
 
 
 def test_every_ground_module_may_import_neither_files_nor_clock():
-    ground = CONTRACTS["The floors of the core"]["layers"][-1].split(" : ")
+    ground = CONTRACTS["Layers of the core"]["layers"][-1].split(" : ")
     checked = CONTRACTS["The lowest layer reads no file and no clock"]["source_modules"]
     parts = ("pairs", "views", "negation", "info_nce")
     assert checked == [
