@@ -74,7 +74,7 @@ WITHOUT_TRAINING: Mapping[str, Arm] = {
     for one in (
         Arm(label="word_vectors", system="word vectors"),
         Arm(label="bm25_rescored", alpha="chosen"),
-        Arm(label="bm25_seed_002", system="thesis BM25"),
+        Arm(label="bm25_product_thesis", system="thesis BM25"),
         Arm(label="cls_before_pooler", pooling="cls_before_pooler"),
         Arm(label="first_last_mean", pooling="first_last_mean"),
         Arm(label="first_block_last_mean", pooling="first_block_last_mean"),
@@ -82,7 +82,7 @@ WITHOUT_TRAINING: Mapping[str, Arm] = {
         arm("flow", Finish(map="flow"), pooling="last_two_mean"),
     )
 }
-"""Rows without a gradient. `bm25_seed_002` is BM25 as the thesis prints it (erratum E25)."""
+"""Rows without a gradient. `bm25_product_thesis` is BM25 as the thesis prints it (erratum E25)."""
 
 ROWS = (*WITHOUT_TRAINING, *METHODS)
 """Rows of methods-small; few-shot has those of `METHODS`."""

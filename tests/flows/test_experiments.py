@@ -794,13 +794,10 @@ def test_each_row_of_methods_small_has_the_corpora_that_it_can_read():
 @pytest.mark.parametrize("start", ["transformer", "minilm"])
 @pytest.mark.parametrize("corpus", DEFAULT_CORPORA)
 def test_every_row_of_methods_small_has_results(corpus: str, start: str):
-    """`bm25_seed_002` is stored as `bm25_product_thesis`."""
     titled = corpus != "plain_sentences"
     (table,) = (one for one in load("methods") if one.id == f"methods-small {corpus} {start}")
     rows = {arm.label for arm in methods_small(start, corpora=(corpus,)).arms}
-    rows = rows - {"bm25_rescored", "bm25_seed_002"} | (
-        {"bm25_rescored", "bm25_product_thesis"} if titled else set()
-    )
+    rows -= set() if titled else {"bm25_rescored", "bm25_product_thesis"}
     assert {row.system for row in table.rows} == rows
     errors = {row.system: row.note.split()[0] for row in table.rows if row.note}
     documents = {"ict", "cpc", "conpono", "infocse_idc", "infocse_idc_kmeans", "infocse_idc_dot"}
