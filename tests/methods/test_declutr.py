@@ -26,6 +26,13 @@ def least_tokens(sampling: DeCLUTR) -> int:
     return sampling.anchors * sampling.longest * 2
 
 
+def test_a_document_needs_room_for_anchors_that_are_apart():
+    method = declutr(DeCLUTR(anchors=2, shortest=2, longest=6, mlm=0.0), tiny.bert())
+    corpus = tiny.corpus([1, 1, 1], special=False)
+    corpus.sentences = [np.full(size, 5) for size in (23, 24, 25)]
+    assert method.pairs(corpus, None).i.tolist() == [1, 2]
+
+
 @st.composite
 def samplings(draw):
     shortest = draw(st.integers(1, 6))

@@ -154,6 +154,9 @@ def test_one_sentence_has_no_negatives():
     own = torch.ones(3, 1, dtype=torch.bool)
     with pytest.raises(NoNegativesError, match=r"\b1\b"):
         jensen_shannon(torch.zeros(3, 1), own, ~own)
+    term = mutual_information("tokens")
+    with pytest.raises(NoNegativesError, match=r"\b1\b"):
+        term({"tokens": torch.zeros(1, 2, 3)}, batch(tokens=view([5], lengths=[2])), learner())
 
 
 @pytest.mark.parametrize("n", [2, 5, 8, 12])
