@@ -1,11 +1,11 @@
 """The demo: InfoCSE-IDC from two start encoders, on a fixed sample of the shipped corpus."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Literal
 
 from prefect import flow
 
+from flows.experiments.parts import SHIPPED
 from flows.infocse_idc import infocse_idc
 from flows.presets import merged, preset
 from sentemb_core.config.run import CorpusConfig, InfoCSEIDC
@@ -15,9 +15,6 @@ from tasks.results import ResultTable
 from tasks.run_table import baseline_rows, run_rows, run_table
 
 Way = Literal["nothing", "minilm"]
-
-SHIPPED = Path(__file__).parents[1] / "data" / "blog_usgov.parquet"
-"""2,306 posts of Digital.gov and 18F (CC0), titles as counterparts."""
 
 SAMPLE = CorpusConfig(
     source=str(SHIPPED),
@@ -35,8 +32,8 @@ BUDGETS: dict[Way, Json] = {
     "nothing": {"initialiser": {"steps": 600}, "training": {"steps": 400}},
     "minilm": {"training": {"steps": 32, "batch_size": 32}},
 }
-"""Each start takes two rounds and two controls. A static encoder overfits this
-sample after a third of its preset's steps (docs/results). MiniLM has few steps to save time.
+"""Each start takes two rounds and two controls. A static encoder overfits this sample after a third
+of its preset's steps (docs/results). MiniLM has few steps to save time.
 """
 
 WAYS: dict[Way, InfoCSEIDC] = {

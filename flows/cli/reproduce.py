@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 
 
 def reproduce_command(name: str, given: Mapping[str, Any], *, dry_run: bool, as_json: bool) -> int:
-    settings = table_settings(name, {k: v for k, v in given.items() if v is not None})
     prepare()
+    settings = table_settings(name, {k: v for k, v in given.items() if v is not None})
     return (dry_run_table if dry_run else run_table)(settings, as_json)
 
 
 def table_settings(name: str, given: dict[str, Any]) -> "Reproduction":
     """Return the settings of an experiment by its id; few-shot reads the shipped corpus."""
-    from flows.demo import SHIPPED
     from flows.experiments.methods import FEW_SHOT
+    from flows.experiments.parts import SHIPPED
     from flows.experiments.settings import Reproduction
 
     folder = os.environ.get("SENTEMB_DATA", "")
@@ -51,14 +51,12 @@ def table_settings(name: str, given: dict[str, Any]) -> "Reproduction":
 def list_experiments(given: Mapping[str, Any], as_json: bool) -> int:
     """Show every table, and the files that the data folder lacks for it.
 
-    Few-shot has shipped files.
-
     Raises:
         UsageError: an option that `list` does not have.
     """
-    from flows.demo import SHIPPED
     from flows.experiments.index import ALIASES, EXPERIMENTS
     from flows.experiments.methods import FEW_SHOT
+    from flows.experiments.parts import SHIPPED
     from flows.experiments.settings import Reproduction, files_wanted, folder_or_file
 
     foreign = [name for name, value in given.items() if value is not None and name != "data"]
@@ -72,6 +70,7 @@ def list_experiments(given: Mapping[str, Any], as_json: bool) -> int:
     rows: list[tuple[str, str, str]] = []
     for id, what in EXPERIMENTS.items():
         files = files_wanted(what, what.small)
+        # few-shot reads the shipped corpus
         data = folder or (str(SHIPPED.parent) if id == FEW_SHOT else "")
         lacks = Reproduction(experiment=id, data=data).absent_files() if data else files
         tables.append({"id": id, "title": what.title, "files": files, "lacks": lacks})

@@ -1,6 +1,7 @@
 """Verbs on what runs saved: report, registry, lineage, vectors, clean-up; and the servers.
 
-What a verb needs is imported when it runs: `--help` loads no settings and no store.
+What a verb needs is imported when it runs: `--help` loads no settings and no store. `prepare` comes
+first, because Prefect reads the environment when it is imported.
 """
 
 import os
@@ -52,12 +53,13 @@ def lineage(
     json: Json = False,
 ) -> int:
     """Trace a model back to its corpus, code and parameters."""
-    from flows.cli.lineage import lineage_table
     from flows.environment import prepare
+
+    prepare()
+    from flows.cli.lineage import lineage_table
     from sentemb_core.store import records
     from sentemb_core.store.objects import Store
 
-    prepare()
     origins = records.lineage(Store.default(), artifact_of(model))
     note = "--json adds all parameters, and digests of keys and code."
     return console.print_result(
@@ -80,12 +82,13 @@ def artifact_of(model: str) -> ArtifactRef:
 
 def report(run: CompletedId = None, *, json: Json = False) -> int:
     """Write the report of a completed run again, from the store, and print its path."""
-    from flows.cli.records import outcome_of
-    from flows.cli.settings import checked
     from flows.environment import prepare
-    from tasks.report import write_report_of
 
     prepare()
+    from flows.cli.records import outcome_of
+    from flows.cli.settings import checked
+    from tasks.report import write_report_of
+
     record, outcome = outcome_of(run)
     page = write_report_of(outcome, checked(record.config))
     value = {"run": record.id, "report": str(page)}
@@ -94,12 +97,13 @@ def report(run: CompletedId = None, *, json: Json = False) -> int:
 
 def register(run: CompletedId = None, *, json: Json = False) -> int:
     """Register the best encoder of a run. A repeated call changes nothing."""
-    from flows.cli.records import outcome_of
-    from flows.cli.settings import checked
     from flows.environment import prepare
-    from tasks.gate import registered_version
 
     prepare()
+    from flows.cli.records import outcome_of
+    from flows.cli.settings import checked
+    from tasks.gate import registered_version
+
     record, outcome = outcome_of(run)
     config = checked(record.config)
     version = registered_version(config, outcome.training, outcome.encoder, outcome.run)
@@ -109,15 +113,16 @@ def register(run: CompletedId = None, *, json: Json = False) -> int:
 
 def promote(run: CompletedId = None, *, json: Json = False) -> int:
     """Promote a run's encoder to champion if it passes the gate; else challenger (exit 4)."""
+    from flows.environment import prepare
+
+    prepare()
     from flows.cli.records import outcome_of
     from flows.cli.settings import checked
-    from flows.environment import prepare
     from sentemb_core.errors import GateRefusedError
     from sentemb_core.store.objects import Store
     from tasks.execution import without_prefect
     from tasks.gate import register_and_gate
 
-    prepare()
     record, outcome = outcome_of(run)
     config = checked(record.config)
     if run is None and not config.register_model:
@@ -174,9 +179,10 @@ def search(
 def local_encoder(model: str) -> str:
     """The name under which `sentemb` finds an encoder: the folder of a registered one."""
     from flows.environment import prepare
-    from tasks.registered_encoders import local_name
 
     prepare()
+    from tasks.registered_encoders import local_name
+
     return local_name(model)
 
 
@@ -195,11 +201,12 @@ def canary(
     index has none of those sentences.
     """
     from flows.environment import prepare
+
+    prepare()
     from sentemb_core.cli import show_match
     from tasks.registered_encoders import check_comparable, compare_with
     from tasks.registry import find_version
 
-    prepare()
     check_comparable(index)
     version = find_version(model).uri  # an alias may move later
     return show_match(compare_with(version, index), index, version, json=json)
@@ -210,9 +217,10 @@ def where(
 ) -> int:
     """Print the verified folder of a registered model (models:/NAME@champion)."""
     from flows.environment import prepare
-    from tasks.registered_encoders import find_encoder
 
     prepare()
+    from tasks.registered_encoders import find_encoder
+
     console.write_line(str(find_encoder(model)))
     return 0
 
@@ -247,9 +255,11 @@ def serve(
 def doctor(*, json: Json = False) -> int:
     """Check what a run needs: versions, devices, disk, incompatible packages, server."""
     from flows.environment import prepare
+
+    folder = prepare()
     from tasks.doctor import machine_checks
 
-    checks = machine_checks(prepare())
+    checks = machine_checks(folder)
     rows = [("ok" if check.ok else "BAD", check.what, check.found) for check in checks]
     table = console.terminal_table(("", "what", "found"), rows)
     console.print_result([check.__dict__ for check in checks], table, as_json=json)
@@ -266,11 +276,12 @@ def gc(
 ) -> int:
     """Remove artifacts older than an hour that no registered model and no recent run needs."""
     from flows.environment import prepare
+
+    prepare()
     from sentemb_core.store.maintenance import collect
     from sentemb_core.store.objects import Store
     from tasks.registry import registered_artifacts
 
-    prepare()
     garbage = collect(Store.default(), registered_artifacts(), keep_runs, dry_run=dry_run)
     removed = [counted(n, GARBAGE[kind]) for kind, n in garbage.counts.items() if n]
     what = ", ".join(removed) or "nothing"
@@ -285,10 +296,11 @@ def gc(
 def fsck(*, json: Json = False) -> int:
     """Verify the digest of every artifact; move corrupt artifacts to quarantine."""
     from flows.environment import prepare
+
+    prepare()
     from sentemb_core.store import maintenance
     from sentemb_core.store.objects import Store
 
-    prepare()
     result = maintenance.fsck(Store.default())
     lines = [f"intact: {counted(result.ok, 'artifact')} ({result.bytes / 1e6:,.1f} MB)"]
     lines += [f"corrupt, moved to quarantine: {line}" for line in result.corrupt]

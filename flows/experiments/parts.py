@@ -1,6 +1,7 @@
 """Parts that several experiments share: rows of methods, arms, columns, differences."""
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, Literal
 
 from sentemb_core.config.experiments import (
@@ -45,6 +46,10 @@ Documents have at most 12 sentences, for the encoders' time; articles of eLife s
 spans. Of pairs of products the left titles are read, which recur. WikiText-103 is not an open file:
 a row is a paragraph, or one of the million sentences.
 """
+
+
+SHIPPED = Path(__file__).parents[2] / "data" / "blog_usgov.parquet"
+"""2,306 posts of Digital.gov and 18F (CC0), titles as counterparts."""
 
 
 def has_counterparts(corpus: Corpus) -> bool:

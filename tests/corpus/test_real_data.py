@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from flows.demo import SAMPLE, SHIPPED
+from flows.demo import SAMPLE
+from flows.experiments.parts import SHIPPED
 from sentemb_core.config.run import ValidationConfig
 from sentemb_core.corpus.sentences import same_text
 from sentemb_core.corpus.validation_pool import ValidationPool, write_validation_pool

@@ -1,10 +1,11 @@
 """Splitting loses no character and gives no empty sentence."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sentemb_core.corpus.sentences import same_text, splitter
+from tests.examples import at_least
 
 SPLITTERS = ["syntok", "regex"]
 TEXT = st.text(
@@ -67,7 +68,7 @@ def test_a_german_date_stays_whole() -> None:
 
 
 @pytest.mark.parametrize("name", SPLITTERS)
-@settings(max_examples=150)
+@at_least(150)
 @given(text=TEXT)
 def test_splitting_keeps_every_character_but_white_space(name: str, text: str) -> None:
     sentences = splitter(name)(text)

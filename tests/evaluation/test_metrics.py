@@ -4,12 +4,13 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sentemb_core.evaluation import metrics
 from sentemb_core.evaluation.metrics import Ranks
 from sentemb_core.evaluation.ranking import Relevant, counted_ranks
+from tests.examples import at_least
 
 METRICS = ["recall", "capped_recall", "precision", "reciprocal_rank", "average_precision", "ndcg"]
 
@@ -59,7 +60,7 @@ def ranked(scores: np.ndarray, relevant: list[list[int]], ids: np.ndarray | None
     )
 
 
-@settings(max_examples=max(150, settings().max_examples))
+@at_least(150)
 @given(run=runs(), k=st.integers(1, 14))
 def test_metrics_equal_their_definition_over_a_sorted_list(
     run: tuple[np.ndarray, list[list[int]]], k: int

@@ -134,7 +134,7 @@ def test_an_experiment_is_well_formed(what: Experiment):
     assert re.fullmatch(
         r"(mutual|infocse|product_thesis|declutr|hicl)\.[a-zD0-9_]+|methods-small|few-shot", what.id
     )
-    assert what.small.steps >= (300 if "." in what.id else 200)
+    assert what.small.steps >= 300
     assert what.small.candidates >= 1_000
     base = f"{what.small.base.corpus}.parquet" in files_wanted(what, what.small)
     assert base == what.small.base.reads_corpus or what.id == "methods-small"

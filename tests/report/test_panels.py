@@ -50,7 +50,8 @@ def test_a_legend_explains_the_titles(tmp_path: Path):
 
 def test_a_command_is_shown_as_code(tmp_path: Path):
     page = written(tmp_path, Panel("Again", command="python -m flows reproduce mutual.t1"))
-    assert 'tabindex="0"><code>python -m flows reproduce mutual.t1</code></pre>' in page
+    code = "<code>python -m flows reproduce mutual.t1</code>"
+    assert f'<pre class="scroll" tabindex="0">{code}</pre>' in page
 
 
 def test_equal_panels_give_equal_bytes(tmp_path: Path):

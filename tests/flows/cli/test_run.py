@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
+from flows.__main__ import app
 from flows.cli.run import plan_of
 from flows.cli.settings import settings
 from flows.infocse_idc import self_train
@@ -163,6 +164,7 @@ def loaded_by(*arguments: str) -> tuple[set[str], str]:
         ("settings training --method hicl --encoder minilm --json", set(), ""),
         ("run CORPUS --method simcse", set(), "E303"),
         ("run CORPUS --text-column boddy", set(), "E104"),
+        ("reproduce list --json", set(), ""),
         ("settings", set(), ""),
         ("settings xyz", set(), "E001"),
         ("canary INDEX --model models:/x@champion", set(), "E001 .*sentence.*--by sentence"),
@@ -184,6 +186,46 @@ def test_a_verb_imports_only_what_it_needs(
     loaded, error = loaded_by(*(places.get(word, word) for word in arguments.split()))
     assert loaded == modules
     assert re.search(code, error)
+
+
+BEFORE_PREPARE = """
+import json, sys
+from flows import environment
+from flows.__main__ import app
+from sentemb_core import console
+
+loaded = {}
+
+def prepare():
+    loaded[verb] = "prefect" in sys.modules
+    raise KeyboardInterrupt
+
+environment.prepare = prepare
+for verb, *words in json.loads(sys.argv[1]):
+    console.run(app, [verb, *words])
+print(json.dumps(loaded))
+"""
+"""Runs commands as far as `prepare`; prints by verb whether Prefect was imported before it."""
+
+
+def test_every_verb_prepares_the_environment_before_it_imports_prefect(corpus_file, tmp_path):
+    corpus, model = str(corpus_file), ("--model", "models:/x@champion")
+    needed = {
+        "run": (corpus,),
+        "reproduce": ("mutual.t1", "--data", str(tmp_path)),
+        "benchmark": ("minilm",),
+        "compare": ("BM25", "minilm"),
+        "lineage": ("models:/x@champion",),
+        "encode": (corpus, str(tmp_path / "index.parquet"), *model),
+        "search": ("words", corpus, *model),
+        "canary": (str(tmp_path), *model),
+        "where": ("models:/x@champion",),
+    }
+    verbs = [verb for verb in app if not verb.startswith("-") and verb != "settings"]
+    asked = json.dumps([(verb, *needed.get(verb, ())) for verb in verbs])
+    command = [sys.executable, "-c", BEFORE_PREPARE, asked]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == dict.fromkeys(verbs, False)
 
 
 @pytest.mark.parametrize(
@@ -259,6 +301,12 @@ def test_labels_without_effect_are_warned_of(dry_run, tmp_path, options: str, wa
     assert (code, len(lines)) == (0, len(warnings))
     for line, value in zip(lines, warnings, strict=True):
         assert value.replace("FILE", str(labels)) in line
+
+
+def test_warnings_about_a_preset_are_printed(dry_run):
+    code, _, errors = dry_run("--method", "conpono", "--preset", "paper")
+    (line,) = [line for line in errors.splitlines() if ".learning_rate" in line]
+    assert (code, line.startswith("warning training.learning_rate is 5e-05,")) == (0, True)
 
 
 @pytest.mark.parametrize("options", ["--method fine_tune", "--cycles 1"])

@@ -9,7 +9,7 @@ from flows import presets
 from flows.benchmark_settings import BenchmarkSettings
 from flows.cli.reproduce import table_settings
 from flows.cli.settings import by_path, settings
-from flows.demo import SHIPPED
+from flows.experiments.parts import SHIPPED
 from flows.presets import (
     PRETRAINED,
     STATIC,
