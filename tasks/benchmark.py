@@ -267,14 +267,13 @@ def measure_overlap(
 @stage("compare_results", version=1)
 def compare_results(task: str, pairs: list[tuple[ArtifactRef, ArtifactRef]]) -> ArtifactRef:
     """Compute the paired difference of two systems on one task, or on an average of several."""
-    from sentemb_core.evaluation.comparison import average_comparison, comparison
+    from sentemb_core.evaluation.comparison import average_comparison
     from sentemb_core.evaluation.task_result import read_result
 
     results = [
         (read_result(artifact_path(one)), read_result(artifact_path(other))) for one, other in pairs
     ]
-    found = comparison(*results[0]) if len(results) == 1 else average_comparison(task, results)
-    return save_json("comparison", found.model_dump())
+    return save_json("comparison", average_comparison(task, results).model_dump())
 
 
 def kept_result(result: "TaskResult") -> ArtifactRef:

@@ -35,6 +35,11 @@ def row_id(number: int) -> str:
 
 
 OPTIONS = ("--id-column", "--text-column", "--sentences-column", "--counterpart-column")
+LABEL_OPTIONS = ("labels.id_column", "labels.counterpart_column", "", "")
+
+
+class LabelSource(CorpusConfig):
+    """A label file that is read as a corpus: its counterparts are the texts."""
 
 
 class Columns(NamedTuple):
@@ -71,7 +76,8 @@ def used_columns(config: CorpusConfig, names: Iterable[str]) -> Columns:
     """
     names = list(names)
     columns = Columns(*(name and _spelled(name, names) for name in named_columns(config)))
-    for name, option in zip(columns, OPTIONS, strict=True):
+    options = LABEL_OPTIONS if isinstance(config, LabelSource) else OPTIONS
+    for name, option in zip(columns, options, strict=True):
         if name is not None and name not in names:
             is_text = name in (columns.text, columns.sentences)
             raise MissingColumnError(

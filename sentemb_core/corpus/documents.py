@@ -109,14 +109,14 @@ class CorpusReport(Value):
         """
         if self.documents_with_pairs >= PAIRS_SHARE * self.documents:
             return
-        validation = "counterparts for validation (--counterpart-column or --labels)"
+        validation = " Validation then needs counterparts (--counterpart-column or --labels)."
         raise EmptyPairsError(
             f"{what} needs documents of at least two sentences. Found one sentence in "
             f"{self.documents - self.documents_with_pairs} of "
             f"{counted(self.documents, 'document')}. Check the text column and the splitter "
             "(--splitter). Texts that are single sentences need --splitter none and a method that "
-            "needs no pairs, such as simcse (`sentemb methods`)"
-            f"{'' if self.documents_with_counterpart else f', and {validation}'}."
+            "needs no pairs, such as simcse (`sentemb methods`)."
+            f"{'' if self.documents_with_counterpart else validation}"
         )
 
     def _reasons(self) -> str:

@@ -3,7 +3,8 @@
 import codecs
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import closing
 from io import BufferedReader
 from itertools import chain, count, islice
 from pathlib import Path
@@ -33,9 +34,9 @@ def json_rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
     keys = dict.fromkeys(chain(*objects))
     absent = set(filter(None, named_columns(config))) - keys.keys() if objects else set[str]()
     found: set[str] = set()
-    again = _records(config)
-    while found < absent and (record := next(again, None)):
-        found |= set() if isinstance(record, BadRow) else absent & record[2].keys()
+    with closing(_records(config)) as again:
+        while found < absent and (record := next(again, None)):
+            found |= set() if isinstance(record, BadRow) else absent & record[2].keys()
     columns = used_columns(config, [*keys, *found]) if objects else None
     for record in chain(head, records):
         if isinstance(record, BadRow):
@@ -45,7 +46,7 @@ def json_rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
             yield columns.row(*record)
 
 
-def _records(config: CorpusConfig) -> Iterator[JsonRow | BadRow]:
+def _records(config: CorpusConfig) -> Generator[JsonRow | BadRow]:
     with open_bytes(config) as file:
         start = file.peek(64).removeprefix(BOM.encode()).lstrip()[:1]
         is_array = start == b"[" and source_format(config.source) == "json"

@@ -25,7 +25,7 @@ from sentemb_core.corpus.checks import (
     usable_counterpart,
     usable_id,
 )
-from sentemb_core.corpus.columns import Row, composed, row_id
+from sentemb_core.corpus.columns import LabelSource, Row, composed, row_id
 from sentemb_core.corpus.documents import CorpusReport, source_ids
 from sentemb_core.corpus.readers import rows
 from sentemb_core.corpus.sentences import same_text
@@ -143,7 +143,7 @@ def _read_labels(
     report = CorpusReport.model_validate_json((documents / "report.json").read_bytes())
     unread = report.not_drawn + report.left_out + sum(report.quarantined.values())
     left_out: set[str] = set()
-    if unread and (unknown := set(source_ids(_source(config))) - known.keys()):
+    if unread and (unknown := {one for one in source_ids(_source(config)) if one not in known}):
         left_out = unknown.intersection(source_ids(corpus))
     labels: Labels = {}
     examples: dict[str, dict[str, None]] = {}
@@ -187,10 +187,10 @@ def _read_labels(
     return labels, counts
 
 
-def _source(config: LabelsConfig) -> CorpusConfig:
+def _source(config: LabelsConfig) -> LabelSource:
     """Return the label file as a corpus: its counterpart column is read as the text."""
     assert config.source is not None, "a label file is named"
-    return CorpusConfig(
+    return LabelSource(
         source=config.source,
         id_column=config.id_column,
         text_column=config.counterpart_column,

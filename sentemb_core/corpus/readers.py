@@ -5,6 +5,7 @@ import re
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cache
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ from sentemb_core.config.run import CorpusConfig
 from sentemb_core.corpus.checks import BadRow
 from sentemb_core.corpus.columns import Columns, Row, used_columns
 from sentemb_core.corpus.csv_rows import csv_rows
-from sentemb_core.corpus.json_rows import json_rows
+from sentemb_core.corpus.json_rows import PEEK_ROWS, json_rows
 from sentemb_core.corpus.source import (
     BOM,
     ROW_BYTES,
@@ -158,9 +159,12 @@ def saved_rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
 def hub_rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
     """Yield the rows of a data set of the hub, streamed over the network or from its cache."""
     splits = call_datasets("load_dataset", config.source, streaming=True)
-    columns: Columns | None = None
-    for number, record in enumerate(splits[_split(config, list(splits))]):
-        columns = columns or used_columns(config, record)
+    records = enumerate(splits[_split(config, list(splits))])
+    head = list(islice(records, PEEK_ROWS))
+    if not head:
+        return
+    columns = used_columns(config, dict.fromkeys(name for _, record in head for name in record))
+    for number, record in chain(head, records):
         yield columns.row(f"{config.source}, row {number}", number, record)
 
 

@@ -33,8 +33,8 @@ def collection_vectors(
 ) -> CollectionVectors:
     """Return vectors of whole queries and of documents; for cosine of length 1, or zero.
 
-    Every text (a query, a document or a sentence) is cut at `encoder.max_length` tokens. So `text`
-    uses only the beginning of a long document. A larger `max_length` encodes more of it.
+    Every text (a query, a document or a sentence) is cut at `encoder.max_length` tokens. So the
+    form `text` uses only the beginning of a long document. A larger `max_length` encodes more.
 
     Raises:
         BadEmbeddingError: a vector is not finite.

@@ -39,7 +39,7 @@ class FolderScores:
 def scores_of_folder(encoder: Encoder, documents: Path, config: ValidationConfig) -> FolderScores:
     """Return the scores with every document of the pool as a query; splits are ignored.
 
-    `write_documents` filled the folder `documents`.
+    `documents` is a folder that `write_documents` wrote.
     """
     with TemporaryDirectory(prefix="sentemb-") as name:
         folder = Path(name)

@@ -69,8 +69,16 @@ class Diagnosis(Value):
     held_out: bool | None = None
 
 
-MEASURES = tuple(Diagnosis.model_fields)[:7]
-"""The measures of a diagnosis, in the order of tables; the other fields are counts."""
+MEASURES = (
+    "alignment",
+    "uniformity",
+    "effective_rank",
+    "mean_cosine",
+    "hubness",
+    "duplicate_rate",
+    "positives_at_5",
+)
+"""The measures of a diagnosis, in the order of tables; other fields describe its sample."""
 
 
 def diagnosis(
@@ -127,7 +135,7 @@ def halves_diagnosis(encoder: Encoder, documents: Path) -> Diagnosis:
 
     A half is the mean of its sentence vectors; an odd sentence belongs to the first half. 1,000
     documents are drawn by their ids, from those that a run would hold out if there are 100 of them,
-    else from all. `write_documents` filled the folder `documents`.
+    else from all. `documents` is a folder that `write_documents` wrote.
 
     Raises:
         EmptyPairsError: no document has two sentences.

@@ -181,7 +181,7 @@ def read_diagnostics(folder: Path) -> Diagnostics:
 def annotation_numbers(pairs: Path, result: Diagnostics) -> dict[str, int | float]:
     """Return the numbers of a round's annotation by name, without the missing ones.
 
-    Alignment and shape are the trained encoder's. `write_pairs` filled the folder `pairs`.
+    Alignment and shape are the trained encoder's. `pairs` is a folder that `write_pairs` wrote.
     """
     report = read_report(pairs)
     sizes = {int(size): count for size, count in report["cluster_sizes"].items()}

@@ -148,7 +148,7 @@ def read_ranks(folder: Path, split: Split) -> Int64[np.ndarray, " queries"]:
 def title_result(scores: Path, measure: str) -> TaskResult:
     """Return R@k (`measure`) of the test split as a task of the suite; a unit is a document.
 
-    `write_scores` filled the folder `scores`.
+    `scores` is a folder that `write_scores` wrote.
     """
     hits = (read_ranks(scores, "test") <= int(measure.removeprefix("R@"))).astype(np.float64)
     return TaskResult("title", measure, {measure: float(hits.mean())}, hits[:, None])

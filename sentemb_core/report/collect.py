@@ -123,7 +123,7 @@ def report_of(run: RunFolders, texts: RunReport) -> RunReport:
         "lost_queries": lost_queries(run, corpus, pool),
         **corpus_counts(run.documents, run.sentences),
     }
-    return texts.model_copy(update=panels)
+    return RunReport.model_validate(dict(texts) | panels)
 
 
 def round_row(folders: RoundFolders, positives: Positives, *, best: bool) -> RoundRow:

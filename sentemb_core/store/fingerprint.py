@@ -17,7 +17,7 @@ import sentemb_core
 from sentemb_core.errors import UsageError
 
 NEUTRAL = {
-    "sentemb_core.config.run": "the values per stage reads enter its key as arguments",
+    "sentemb_core.config.run": "the values that a stage reads enter its key as arguments",
     "sentemb_core.config.suite": "the task that a stage scores enters its key as an argument",
     "sentemb_core.encoder.card": "text about an encoder; `publish_encoder` names it in `modules`",
     "sentemb_core.errors": "a message changes no result, and a failure is never recorded",

@@ -258,7 +258,7 @@ def fsck(store: Store) -> Health:
         except StorageError as error:  # of the disk, perhaps only now: the artifact stays
             corrupt.append(str(error))
     known, unreadable = records.scan(store)
-    stray = [*map(str, unreadable), *stray]
+    stray[:0] = map(str, unreadable)
     outputs = dict.fromkeys(ref for record in known for ref in record.outputs)
     missing = [ref for ref in outputs if not store.folder(ref.digest).exists()]
     return Health(ok=len(sizes), bytes=sum(sizes), corrupt=corrupt, missing=missing, stray=stray)

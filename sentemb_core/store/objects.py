@@ -172,7 +172,7 @@ class Store:
         try:
             return verified(matches[0], deep=False).ref
         except CorruptArtifactError as error:
-            raise CorruptArtifactError(f"{error} {COMPUTE_AGAIN}") from error
+            raise CorruptArtifactError(f"{error.args[0]} {COMPUTE_AGAIN}") from error
 
     def holds(self, ref: ArtifactRef) -> bool:
         """Return whether the artifact is present and whole."""
@@ -197,7 +197,7 @@ class Store:
             actual = verified(folder, deep=deep).ref
         except CorruptArtifactError as error:
             self.set_aside(folder, str(error))
-            raise CorruptArtifactError(f"{error} {COMPUTE_AGAIN}") from error
+            raise CorruptArtifactError(f"{error.args[0]} {COMPUTE_AGAIN}") from error
         if actual != ref:
             raise CorruptArtifactError(
                 f"The reference is wrong: it names {ref} of {ref.size} bytes, but the artifact of "

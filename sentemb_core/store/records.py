@@ -198,7 +198,8 @@ class Lineage(Value):
 def lineage(store: Store, ref: ArtifactRef) -> Lineage:
     """Return the way from an artifact back to its sources, breadth first.
 
-    If several stages made equal bytes, the earliest record counts that did not also read them.
+    If several stages made equal bytes, the earliest record counts. Records that also read these
+    bytes do not count.
     """
     makers: dict[ArtifactRef, Record] = {}
     for record in all_records(store):

@@ -1,4 +1,4 @@
-"""Runs: which stages per run used. `gc` keeps their artifacts; a report counts hits and misses.
+"""Runs: which stages a run used. `gc` keeps their artifacts; a report counts hits and misses.
 
     runs/<run>.json     the whole run, written at its start, at its end and on `update`
     runs/<run>.jsonl    stages used since then, one a line

@@ -1,4 +1,4 @@
-"""Status: which stages per run would compute, and why, before anything runs."""
+"""Status: which stages a run would compute, and why, before anything runs."""
 
 import re
 from collections.abc import Callable, Sequence

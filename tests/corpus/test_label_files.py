@@ -165,6 +165,16 @@ def test_a_missing_column_of_the_label_file_is_e104(tmp_path: Path):
         check_label_file(LabelsConfig(source=str(tmp_path / "labels.jsonl")))
 
 
+@pytest.mark.parametrize("column", ["doc_id", "counterpart"])
+def test_a_missing_label_column_names_its_own_option(tmp_path: Path, column: str):
+    label = {"doc_id": "d1", "counterpart": "text"}
+    option = "labels.id_column" if column == "doc_id" else "labels.counterpart_column"
+    with pytest.raises(MissingColumnError) as caught:
+        labelled(tmp_path, [{name: value for name, value in label.items() if name != column}])
+    assert f"'{column}' ({option}):" in str(caught.value)
+    assert not re.search(r"--\w+-column", str(caught.value))
+
+
 @pytest.mark.parametrize(
     ("text", "error", "values"),
     [

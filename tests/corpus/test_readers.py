@@ -96,6 +96,17 @@ def test_a_data_set_of_the_hub_is_streamed(monkeypatch: pytest.MonkeyPatch) -> N
     assert asked == {"name": "some/name", "streaming": True}
 
 
+def test_a_record_of_the_hub_may_lack_a_column(monkeypatch: pytest.MonkeyPatch) -> None:
+    import datasets
+
+    first = {name: value for name, value in ROWS[0].items() if name != "title"}
+    for records in ([first, *ROWS[1:]], []):
+        monkeypatch.setattr(datasets, "load_dataset", lambda *_, found=records, **__: {"x": found})
+        rows = list(readers.rows(CorpusConfig(source="some/name", **COLUMNS)))
+        wanted = [record.get("title") for record in records]
+        assert [row.counterpart for row in rows] == wanted
+
+
 def test_one_of_several_splits_must_be_named(tmp_path: Path) -> None:
     from datasets import Dataset, DatasetDict
 

@@ -123,8 +123,9 @@ def test_a_damaged_artifact_is_set_aside_and_replaceable(store, put, kind):
     store.path(ref)
     name, damage = DAMAGES[kind]
     damage(store.folder(ref.digest) / name)
-    with pytest.raises(CorruptArtifactError):
+    with pytest.raises(CorruptArtifactError) as caught:
         store.path(ref)
+    assert str(caught.value).count("E600") == 1
     assert len(list(store.quarantine.iterdir())) == 1
     with pytest.raises(CorruptArtifactError, match=f"{ref} .*{store.root}"):
         store.path(ref)
@@ -161,6 +162,14 @@ def test_find_needs_exactly_one_match(store, put):
     for beginning, count in (("", 2), ("x", 0)):
         with pytest.raises(UsageError, match=rf" {count} matches of '{beginning}'"):
             store.find(beginning)
+
+
+def test_find_refuses_a_broken_manifest_with_one_code(store, put):
+    ref = put(text="one")
+    flip(store.folder(ref.digest) / "manifest.json")
+    with pytest.raises(CorruptArtifactError) as caught:
+        store.find(ref.digest[:12])
+    assert str(caught.value).count("E600") == 1
 
 
 def test_an_artifact_that_another_process_set_aside_is_no_failure(store):
