@@ -26,6 +26,7 @@ OTHER_NAMES = {
     "random_scores.seed": "encoder.seed",
     "draw_labels.share": "validation.label_share",
     "draw_labels.count": "labels.count",
+    "publish_encoder.card.name": "name",
     "publish_encoder.card.base": "encoder.name",
     "publish_encoder.card.method": "training.method.name",
 }

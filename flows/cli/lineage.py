@@ -22,7 +22,7 @@ PARAMETERS: Mapping[str, str] = {
     "prune_graph": "top_k %(top_k)s",
     "cluster_by_kmeans": "%(n_clusters)s clusters",
     "train_encoder": "%(config.method.name)s, %(config.steps)s steps, seed %(config.seed)s",
-    "publish_encoder": "named %(name)s",
+    "publish_encoder": "named %(card.name)s",
 }
 """Stage -> the parameters in its line; `--json` has all."""
 

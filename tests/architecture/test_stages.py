@@ -3,16 +3,20 @@
 import ast
 import inspect
 import pkgutil
+import re
 import symtable
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from typing import Any, get_args, get_type_hints
 
 import pytest
 
 import tasks
+from flows.cli.lineage import PARAMETERS
 from sentemb_core.store.fingerprint import bound_names, used_names
 from sentemb_core.store.stages import Stage
+from tasks.setting_names import OTHER_NAMES
 from tasks.stage import STAGES
 from tests.repository import ROOT, repository_files
 
@@ -172,3 +176,31 @@ def test_a_stage_with_the_place_of_a_source_checks_that_it_is_unchanged():
     }
     assert len(asks) > 10
     assert all(asks.values()), asks
+
+
+def has_path(fields: dict[str, Any], path: str) -> bool:
+    """Whether fields with these types have a dotted path; of a union, whether one member has it."""
+    name, _, rest = path.partition(".")
+    if name not in fields or not rest:
+        return name in fields
+    kinds = [fields[name]]
+    for kind in kinds:
+        kinds += get_args(kind)
+    models = [kind for kind in kinds if hasattr(kind, "model_fields")]
+    return any(has_path(get_type_hints(model), rest) for model in models)
+
+
+def test_tables_of_arguments_name_arguments_of_their_stages():
+    """`lineage` shows `?` for an unknown argument; `status` shows an argument for a setting."""
+    stages: dict[str, Any] = {
+        stage.name: get_type_hints(stage.function) for stage, _ in stages_with_helpers()
+    }
+    shown = [
+        f"{stage}.{path}"
+        for stage, text in PARAMETERS.items()
+        for path in re.findall(r"%\((.+?)\)s", text)
+    ]
+    assert len(shown) > len(PARAMETERS)
+    for path in (*shown, *OTHER_NAMES):
+        stage, _, argument = path.partition(".")
+        assert has_path(stages[stage], argument), path

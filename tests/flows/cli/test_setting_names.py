@@ -85,6 +85,7 @@ def test_fine_tuning_is_named_by_its_own_table(tmp_path: Path, kind: type, table
             "publish_encoder",
             "encoder.name static -> minilm, training.method.name ict -> cpc",
         ),
+        ("arguments.card.name a -> b", "publish_encoder", "name a -> b"),
         (STEPS, "train_encoder", "training.steps 1 -> 2"),
         ("arguments.config.source a -> b", "read_labels", "the bytes of labels.source a -> b"),
         ("arguments.seed 1 -> 2", "random_scores", "encoder.seed 1 -> 2"),

@@ -125,5 +125,6 @@ def test_lineage_shows_an_artifact_without_a_record_and_brackets_as_text():
     assert lines(Origin(ref=DOCUMENTS))[0].split()[:3] == ["1", "documents", "d" * 12]
     older = made(TRAINED, "train_encoder", **{"config.steps": 3})
     assert lines(older)[0].endswith("?, 3 steps, seed ?")
-    published = made(TRAINED, "publish_encoder", name="[bold]posts", labels=["start", "round 1"])
+    card: Json = {"card.name": "[bold]posts", "card.steps": ["start", "round 1"]}
+    published = made(TRAINED, "publish_encoder", **card)
     assert lines(published)[0].endswith("named [bold]posts")
