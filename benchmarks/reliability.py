@@ -22,6 +22,7 @@ from shutil import copytree, rmtree
 
 from sentemb_core.errors import CorruptArtifactError
 from sentemb_core.store import records
+from sentemb_core.store.disk import replacing
 from sentemb_core.store.maintenance import fsck
 from sentemb_core.store.objects import Store
 from sentemb_core.types import ArtifactRef, Json
@@ -194,6 +195,14 @@ def lines(folder: Path, options: argparse.Namespace) -> Iterator[Line]:
             yield raced(folder, options.races, racers, locked=locked)
 
 
+def around_table() -> tuple[str, str]:
+    """Return the page before the table and behind it, each with its mark."""
+    before, begin, rest = PAGE.read_text("utf-8").partition(BEGIN)
+    _, end, after = rest.partition(END)
+    assert (begin, end) == (BEGIN, END), f"{PAGE} needs {BEGIN} and {END} around its table"
+    return before + begin, end + after
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--homes", type=int, default=6, help="Runs to kill.")
@@ -202,6 +211,8 @@ def main() -> int:
     parser.add_argument("--write", action="store_true", help="Into docs/reliability.md.")
     options = parser.parse_args()
     logging.getLogger("sentemb_core").setLevel(logging.ERROR)  # not a line an artifact
+    if options.write:
+        around_table()  # the run takes hours: fail before it
     found: list[Line] = []
     with tempfile.TemporaryDirectory() as folder:
         for line in lines(Path(folder), options):
@@ -211,9 +222,9 @@ def main() -> int:
         table = [("fault", "how often", "outcome"), ("---", "---", "---")]
         table += [(fault, times, outcome) for fault, times, outcome, _ in found]
         text = "\n".join(f"| {' | '.join(cells)} |" for cells in table)
-        before, _, rest = PAGE.read_text("utf-8").partition(BEGIN)
-        _, _, after = rest.partition(END)
-        PAGE.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}", encoding="utf-8")
+        before, after = around_table()
+        with replacing(PAGE) as draft:
+            draft.write_text(f"{before}\n{text}\n{after}", encoding="utf-8")
     return 0 if all(well for *_, well in found) else 1
 
 
