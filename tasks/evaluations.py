@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from sentemb_core.redaction import first_line
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs
-from sentemb_core.types import ArtifactRef, Json
+from sentemb_core.types import ArtifactRef
 from tasks.benchmark_rows import main_scores
 from tasks.benchmark_table import percent, points_of
 from tasks.results import ResultRow, ResultTable
@@ -23,11 +23,18 @@ log = logging.getLogger(__name__)
 OWN = "this encoder"
 
 
+class BenchmarkedModel(BaseModel):
+    """A model of a table.json; a baseline of a comparison has no encoder."""
+
+    model: str
+    encoder: str = ""
+
+
 class BenchmarkTable(BaseModel):
     """The part of a benchmark's table.json that a report reads."""
 
     run: str
-    models: dict[str, Json]
+    models: dict[str, BenchmarkedModel]
     rows: list[ResultRow]
 
     def label_of(self, encoder: ArtifactRef) -> str | None:
@@ -36,7 +43,7 @@ class BenchmarkTable(BaseModel):
         labels = (
             label
             for label, one in self.models.items()
-            if one.get("encoder") == encoder.digest and label in scored
+            if one.encoder == encoder.digest and label in scored
         )
         return next(labels, None)
 

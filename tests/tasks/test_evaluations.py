@@ -49,7 +49,10 @@ def benchmark_of(
     folder.mkdir(parents=True)
     table = {
         "run": run,
-        "models": {"other": {"encoder": "0" * 64}, "mine": {"encoder": encoder.digest}},
+        "models": {
+            "other": {"model": "a", "encoder": "0" * 64},
+            "mine": {"model": "b", "encoder": encoder.digest, "max_length": 12},
+        },
         "rows": [
             row("BM25", 0.3),
             row("other", 0.5),
@@ -121,6 +124,41 @@ def test_overwritten_table_is_not_used_for_the_earlier_run(encoder, tmp_path):
     assert is_table(table)
     table.write_text(json.dumps(json.loads(table.read_text()) | {"run": "benchmark-2"}))
     assert evaluation_of(encoder) is None
+
+
+@pytest.mark.parametrize(
+    ("model", "accepted"),
+    [
+        ({"model": "BM25"}, True),
+        ({"model": "a", "encoder": "0" * 64, "max_length": 12}, True),
+        ({"accuracy": 0.9}, False),
+        ({"model": "a", "encoder": 7}, False),
+        ({"model": ["a"]}, False),
+    ],
+)
+def test_a_table_of_another_program_is_no_table_of_a_benchmark(
+    tmp_path: Path, model: Json, accepted: bool
+):
+    file = tmp_path / "table.json"
+    file.write_text(json.dumps({"run": "a", "models": {"one": model}, "rows": [row("one", 0.3)]}))
+    assert is_table(file) is accepted
+
+
+def test_a_score_without_a_known_group_has_no_point(encoder):
+    """Another program may have written the table; the report of a finished run needs no point."""
+    benchmark_of(encoder, "benchmark-1")
+    file = Store.default().root / "benchmarks" / "benchmark-1" / "table.json"
+    table = json.loads(file.read_text())
+    for number, group in enumerate(({}, {"group": "unknown"})):
+        table["rows"][number]["factors"] = {"part": "scores"} | group
+    file.write_text(json.dumps(table))
+    found = evaluation_of(encoder)
+    assert found is not None
+    assert found.rows[0][0] == "Cranfield"
+    assert [(point.system, point.value) for point in found.points] == [
+        ("this encoder", 0.4),
+        ("this encoder", 0.7),
+    ]
 
 
 @pytest.mark.parametrize("fault", [LookupError, ValueError])
