@@ -41,7 +41,14 @@ from sentemb_core.store.locks import file_lock
 from sentemb_core.store.machine import installed
 from sentemb_core.store.objects import File, Manifest, Store, canonical, file_digest, list_files
 from sentemb_core.types import ArtifactRef, Json, Value
-from tasks.servers import address_of, experiment_id, mlflow_client, set_environment, tracking_uri
+from tasks.servers import (
+    address_of,
+    experiment_id,
+    mlflow_client,
+    own_uri,
+    set_environment,
+    tracking_uri,
+)
 from tasks.tracking import dotted
 
 if TYPE_CHECKING:
@@ -196,13 +203,16 @@ def alternatives(name: str) -> str:
         with registry_client() as client:
             known = {model.name: model for model in all_pages(client.search_registered_models)}
     if not known:
+        home = Store.default().root
+        own = tracking_uri(home) == own_uri(home)
+        setting = "SENTEMB_HOME to the home" if own else "MLFLOW_TRACKING_URI to the registry"
         return (
-            f": nothing is registered in {Store.default().root} yet. Register a model first "
-            f"(`python -m flows run CORPUS --name {name}`), or set SENTEMB_HOME to the home that "
-            "has it."
+            f": nothing is registered in {home if own else address_of(home)} yet. Register a model "
+            f"first (`python -m flows run CORPUS --name {name}`), or set {setting} that has it."
         )
     if name not in known:
-        return nearest(name, known) or "."
+        end = nearest(name, known)
+        return end if end.endswith("?") else f"{end}."
     numbers = sorted(version.version for version in versions() if version.name == name)
     aliases = sorted(known[name].aliases.items())
     parts = [f"versions {numbers}", *(f"@{alias} = {number}" for alias, number in aliases)]
@@ -279,7 +289,8 @@ def register(
         canaries: Sentences whose vectors are kept beside the encoder (`canaries_of`).
 
     Raises:
-        UsageError, UnsafeModelError: another name; pickles, code or links in the folder.
+        UsageError: the name has other characters.
+        UnsafeModelError: pickles, code or links in the folder.
         RegistryDownError: MLflow cannot be reached, in all functions here.
     """
     if not NAME.fullmatch(name):

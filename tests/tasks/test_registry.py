@@ -226,8 +226,8 @@ def test_unknown_models_are_refused_with_the_alternatives(home, folder):
     for uri, alternative in [
         ("models:/usgov@previous", "models:/usgov has versions [1], @champion = 1"),
         ("models:/usgov/7", "models:/usgov has versions [1], @champion = 1"),
-        ("models:/usgv@champion", "'usgov'"),
-        ("models:/other@champion", "sessions, usgov"),
+        ("models:/usgv@champion", "'usgov'?"),
+        ("models:/other@champion", "sessions, usgov."),
     ]:
         with pytest.raises(RegistryError) as refused:
             find_encoder(uri)
@@ -235,6 +235,25 @@ def test_unknown_models_are_refused_with_the_alternatives(home, folder):
         assert alternative in str(refused.value)
     with pytest.raises(MissingEncoderError, match="nowhere"):
         find_encoder(str(home / "nowhere"))
+
+
+@pytest.mark.parametrize(
+    ("uri", "where", "setting"),
+    [
+        ("", "{home}", "SENTEMB_HOME"),
+        ("http://me:canary-pass@127.0.0.1:9", "http://***@127.0.0.1:9", "MLFLOW_TRACKING_URI"),
+    ],
+)
+def test_empty_registry_is_named_with_the_setting_of_another_one(
+    home, monkeypatch, uri: str, where: str, setting: str
+):
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
+    monkeypatch.setattr("tasks.registry.has_registry", lambda: False)
+    with pytest.raises(RegistryError) as refused:
+        find_encoder("models:/usgov@champion")
+    text = str(refused.value)
+    assert f"registered in {where.format(home=home)} yet" in text
+    assert [name for name in ("SENTEMB_HOME", "MLFLOW_TRACKING_URI") if name in text] == [setting]
 
 
 class Evil:
