@@ -1,6 +1,7 @@
 """Results of a benchmark, or of a comparison of two models, as rows."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from statistics import mean
 from typing import Literal
 
@@ -79,6 +80,11 @@ class Scoreboard(Value):
     def systems(self) -> list[str]:
         return [*self.fixed, *self.models]
 
+    @cached_property
+    def rows(self) -> list[ResultRow]:
+        """The rows of `board_rows`, which reads all results, computed once."""
+        return board_rows(self)
+
     def found(self, part: Part) -> Iterator[tuple[Score, ArtifactRef]]:
         """Yield the scores of a part that have a result, and these results."""
         for score in self.scores:
@@ -91,7 +97,9 @@ class Scoreboard(Value):
         return {
             task: differences[0].system
             for task, differences in lines.items()
-            if all(one.result and comparison_of(one.result).low > 0 for one in differences)
+            if all(
+                one.result and comparison_of(one.result).winner == "first" for one in differences
+            )
         }
 
 

@@ -15,7 +15,6 @@ from tasks.benchmark_rows import (
     TITLES,
     Scoreboard,
     averaged_tasks,
-    board_rows,
     main_scores,
     not_run,
 )
@@ -114,8 +113,7 @@ def board_notes(board: Scoreboard) -> list[str]:
     """Return what a reader must know about a benchmark's scores, or a comparison's verdict."""
     from sentemb_core.evaluation.bootstrap import FEWEST
 
-    rows = board_rows(board)
-    scores = main_scores(rows)
+    scores = main_scores(board.rows)
     groups = {one.task.group for one in board.tasks if not one.missing}
     fields = [text for group, text in FIELDS.items() if group in groups]
     baselines = [name for name in board.systems if name not in board.encoders]
@@ -132,7 +130,7 @@ def board_notes(board: Scoreboard) -> list[str]:
     if few := [f"{task} {number}" for task, number in units.items() if number < FEWEST]:
         notes.append(f"Too few units for an interval: {', '.join(few)}.")
     if board.compared:
-        return notes + comparison_notes(board, rows)
+        return notes + comparison_notes(board, board.rows)
     if lines := {one.task for one, _ in board.found("differences")}:
         notes.append(
             "*: significantly better than every other model (baselines apart), by a paired "
@@ -149,8 +147,9 @@ def comparison_notes(board: Scoreboard, rows: Iterable[ResultRow]) -> list[str]:
     baselines = [label for label in board.models if label not in board.encoders]
     notes: list[str] = []
     if board.left_out:
-        has_none = f"a probe needs vectors, {' and '.join(baselines)} has none."
-        notes.append(f"{', '.join(board.left_out)}: {has_none}")
+        have = "has" if len(baselines) == 1 else "have"
+        have_none = f"a probe needs vectors, {' and '.join(baselines)} {have} none."
+        notes.append(f"{', '.join(board.left_out)}: {have_none}")
     if not baselines and board.encoders[first] == board.encoders[second]:
         return [*notes, f"{first} and {second} are one encoder."]
     return [*notes, *conclusion(board, rows)]
@@ -194,11 +193,11 @@ def board_tables(board: Scoreboard, *, intervals: bool = False) -> list[ResultTa
         board: The benchmark.
         intervals: Show the 95 % interval of every score.
     """
-    rows = board_rows(board)
-    parts = grouped((row.factors["part"], row) for row in rows)
+    stars = {} if board.compared else board.significant_winners()
+    parts = grouped((row.factors["part"], row) for row in board.rows)
     samples = grouped((row.task, row) for row in parts.get("diagnostics", []))
     tables = [
-        *(group_table(board, rows, group, intervals=intervals) for group in GROUPS),
+        *(group_table(board, group, stars, intervals=intervals) for group in GROUPS),
         ResultTable(
             id="winners",
             title="Best models",
@@ -228,30 +227,37 @@ def board_tables(board: Scoreboard, *, intervals: bool = False) -> list[ResultTa
 
 
 def group_table(
-    board: Scoreboard, rows: Iterable[ResultRow], group: Group, *, intervals: bool
+    board: Scoreboard, group: Group, winners: Mapping[str, str], *, intervals: bool
 ) -> ResultTable:
     """Return tasks as lines and systems as columns.
 
     A star marks a significant winner. Two compared models have their difference beside them.
+
+    Args:
+        board: The benchmark.
+        group: The group of the tasks.
+        winners: Task or average -> the system with a star.
+        intervals: Show the 95 % interval of every score.
     """
     own = [
         row
-        for row in rows
+        for row in board.rows
         if row.factors.get("group") == group and row.factors["part"] in ("scores", "averages")
     ]
     if board.compared:
         lines = {row.task for row in own}
-        own += [row for row in rows if row.factors["part"] == "winners" and row.task in lines]
-    best = {} if board.compared else board.significant_winners()
+        own += [row for row in board.rows if row.factors["part"] == "winners" and row.task in lines]
     return ResultTable(
         id=group,
         title=TITLES[group],
         rows=tuple(
-            row.model_copy(update={"note": "*"}) if best.get(row.task) == row.system else row
+            row.model_copy(update={"note": "*"}) if winners.get(row.task) == row.system else row
             for row in own
         ),
         pivot=percent(
-            *("task", "metric", "units"),
+            "task",
+            "metric",
+            "units",
             columns=("system",),
             intervals="all" if intervals else "differences",
         ),
@@ -293,7 +299,7 @@ def board_json(board: Scoreboard) -> Json:
     return {
         "run": board.run,
         "models": models,
-        "rows": json_rows(board_rows(board)),
+        "rows": json_rows(board.rows),
         "notes": board_notes(board),
         "left_out": list(board.left_out),
     }
@@ -310,14 +316,13 @@ def write_board(board: Scoreboard, folder: Path) -> list[Path]:
     from sentemb_core.report.scores import scores_figure
 
     folder.mkdir(parents=True, exist_ok=True)
-    rows = board_rows(board)
-    (folder / "table.csv").write_text(csv_text(rows), encoding="utf-8")
+    (folder / "table.csv").write_text(csv_text(board.rows), encoding="utf-8")
     text = json.dumps(board_json(board), indent=1, ensure_ascii=False) + "\n"
     (folder / "table.json").write_text(text, encoding="utf-8")
     drawings: dict[str, Drawing] = {}
-    if points := points_of(rows, board.fixed):
+    if points := points_of(board.rows, board.fixed):
         drawings["scores"] = Drawing("scores", "Scores of every system", scores_figure(points))
-    if marks := alpha_marks(rows):
+    if marks := alpha_marks(board.rows):
         figure = experiment_figure(marks, "BM25 + alpha cosine", "alpha")
         drawings["alpha"] = Drawing("alpha", "The main measure by alpha", figure)
     for name, drawing in drawings.items():
@@ -328,18 +333,22 @@ def write_board(board: Scoreboard, folder: Path) -> list[Path]:
 
 
 def points_of(rows: Iterable[ResultRow], fixed: Sequence[str]) -> "list[Point]":
-    """Return what the figure of all scores shows: the groups' tasks, then the fusions."""
+    """Return what the figure of all scores shows: the groups' tasks, then the fusions.
+
+    A score without a known group, as another program may write it, has no point.
+    """
     from sentemb_core.report.data import Point
 
     points: dict[tuple[str, str, str], Point] = {}  # BM25 is the same beside every model
+    order = [*(TITLES[group] for group in GROUPS), TOGETHER]
     for row in rows:
-        task, system, title = f"{row.task} ({row.metric})", row.system, TOGETHER
+        task, system, title = f"{row.task} ({row.metric})", row.system, ""
         if row.factors["part"] == "fusion" and not row.baseline:
             task = f"{row.task} ({row.metric}, {counted(row.units or 0, 'query')})"
-            system = fused_name(row.system, row.factors["model"])
+            system, title = fused_name(row.system, row.factors["model"]), TOGETHER
         elif row.factors["part"] == "scores":
-            title = TITLES[row.factors["group"]]
-        else:
+            title = TITLES.get(row.factors.get("group", ""), "")
+        if not title:
             continue
         points[title, task, system] = Point(
             panel=f"{title}, times 100",
@@ -350,8 +359,7 @@ def points_of(rows: Iterable[ResultRow], fixed: Sequence[str]) -> "list[Point]":
             low=row.low or 0.0,
             high=row.high or 0.0,
         )
-    order = [*(TITLES[group] for group in GROUPS), TOGETHER]
-    return sorted(points.values(), key=lambda point: order.index(point.panel.partition(",")[0]))
+    return [points[key] for key in sorted(points, key=lambda key: order.index(key[0]))]
 
 
 def fused_name(system: str, model: str) -> str:

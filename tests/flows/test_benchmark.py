@@ -685,7 +685,7 @@ def test_baseline_is_compared_where_no_vectors_are_needed(files: Path):
         *("Cranfield", "beir", "retrieval, average of 2")
     ]
     notes = board_notes(found)
-    assert noted(notes, "tree_depth", "bm25 and Constant") == 1
+    assert noted(notes, "tree_depth", "bm25 and Constant have none") == 1
     won = [row.factors["verdict"] for row in rows if row.task in ("Cranfield", "STS12", "beir")]
     counts = (won.count("bm25"), won.count("Constant"))
     assert noted(notes, f"bm25 is significantly better on {counts[0]} of 3") == 1

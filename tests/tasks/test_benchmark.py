@@ -8,7 +8,8 @@ from sentemb_core.evaluation.contamination import Overlap
 from sentemb_core.evaluation.label_free import DOCUMENTS
 from tasks.artifacts import save_json
 from tasks.benchmark import largest_overlaps
-from tasks.benchmark_table import HALVES, conclusion
+from tasks.benchmark_rows import Scoreboard, board_rows
+from tasks.benchmark_table import HALVES, board_json, board_terminal, conclusion
 from tasks.results import ResultRow
 
 
@@ -52,6 +53,20 @@ def test_held_out_halves_need_as_many_candidates_as_there_are_documents():
     """A run of fewer candidates trains on some of these documents."""
     assert f"{DOCUMENTS:,}" in HALVES["yes"]
     assert "validation.candidates" in HALVES["yes"]
+
+
+def test_display_reads_the_results_once(monkeypatch: pytest.MonkeyPatch):
+    read: list[Scoreboard] = []
+
+    def counted(board: Scoreboard) -> list[ResultRow]:
+        read.append(board)
+        return board_rows(board)
+
+    monkeypatch.setattr("tasks.benchmark_rows.board_rows", counted)
+    board = Scoreboard(run="", models={}, encoders={}, fixed=[], tasks=[], scores=[])
+    board_terminal(board)
+    board_json(board)
+    assert len(read) == 1
 
 
 @pytest.mark.usefixtures("home")
