@@ -357,8 +357,8 @@ def shares(what: str, of: Mapping[str, float]) -> list[str]:
     """Return a sentence that names every share of `NAMED` and more; empty without shares."""
     named = [f"{name} {100 * share:.1f} %" for name, share in of.items() if share >= NAMED]
     rest = [f"{'all others' if named else 'all'} below {100 * NAMED:g} %"]
-    listed = ", ".join(named + (rest if len(named) < len(of) else []))
-    return [f"{what}: {listed}."] if of else []
+    parts = named + (rest if len(named) < len(of) else [])
+    return [f"{what}: {', '.join(parts)}."] if of else []
 
 
 def pool_notes(pools: "Mapping[str, PoolReport]") -> list[str]:
@@ -423,23 +423,27 @@ def marks(experiment: ExperimentTable) -> "list[Mark]":
     found: list[Mark] = []
     for arm in experiment.what.arms:
         for column in experiment.what.columns:
-            mark = Mark(
-                column=column.heading,
-                arm=arm.label,
-                x=arm.x,
-                curve=arm.curve,
-                values=list(experiment.by_seed(arm, column).values()),
-                paper=experiment.paper.in_place(arm, column),
-                printed=experiment.paper.heading(column),
-            )
-            if column.x is not None:
+            values = list(experiment.by_seed(arm, column).values())
+            if not values:
+                continue
+            if column.x is None:
+                mark = Mark(
+                    column=column.heading,
+                    arm=arm.label,
+                    x=arm.x,
+                    curve=arm.curve,
+                    values=values,
+                    paper=experiment.paper.in_place(arm, column),
+                    printed=experiment.paper.heading(column),
+                )
+            else:
                 mark = Mark(
                     column=experiment.what.title,
                     arm=f"{arm.label}, {column.label}",
                     x=column.x,
                     curve=arm.label,
-                    values=mark.values,
+                    values=values,
                     paper=None,
                 )
-            found += [mark] if mark.values else []
+            found.append(mark)
     return found

@@ -57,7 +57,10 @@ def by_bytes(config: EncoderConfig) -> EncoderConfig:
 
 
 def revision_of(name: str) -> str:
-    """The commit of a published model on this machine (E401); empty for every other encoder."""
+    """The commit of a published model; empty for every other encoder.
+
+    E401 if the model is not on this machine.
+    """
     if name in BUILT_IN_ENCODERS or Path(name).exists():
         return ""
     from sentemb_core.encoder.start import encoder_folder

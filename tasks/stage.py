@@ -1,11 +1,10 @@
 """`@stage`: a function as a Prefect task, cached by the records of our store.
 
-What is cached by what: the key of a record is computed by `Stage.key` in
-`sentemb_core/store/stages.py` from the stage's name, version, code, arguments, libraries, and where
-it matters threads and device.
+The key of a record is computed by `Stage.key` in `sentemb_core/store/stages.py`. It has the stage's
+name, version, code, arguments and libraries, and where it matters, threads and device.
 
 Prefect asks `StagePolicy` for a key and `RecordStorage` for the record of that key. The storage
-reads only records of our store (JSON, with every artifact verified) and wraps them for Prefect, so
+reads only records of our store (JSON, with every artifact verified) and wraps them for Prefect. So
 no file can choose the code that reads it. A record that the store refuses is a miss. The task's
 body looks up again, computes under a lock and writes the record itself; what Prefect writes
 afterwards is checked and dropped. So `.stage.run(store, arguments)` gives the same artifacts
