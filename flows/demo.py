@@ -32,8 +32,10 @@ BUDGETS: dict[Way, Json] = {
     "nothing": {"initialiser": {"steps": 600}, "training": {"steps": 400}},
     "minilm": {"training": {"steps": 32, "batch_size": 32}},
 }
-"""Each start takes two rounds and two controls. A static encoder overfits this sample after a third
-of its preset's steps (docs/results). MiniLM has few steps to save time.
+"""Each start takes two rounds and two controls.
+
+A static encoder overfits this sample after a third of its preset's steps (docs/results). MiniLM has
+few steps to save time.
 """
 
 WAYS: dict[Way, InfoCSEIDC] = {

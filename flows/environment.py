@@ -38,7 +38,7 @@ def log_file() -> Path:
 
 
 def prepare() -> Path:
-    """Set what is not set yet, and use the local server if one is up; return the home (E001)."""
+    """Set what is not set yet; use the local server if one is up; return the home (else E001)."""
     folder = home()
     logging.getLogger("sentemb_core").setLevel(logging.INFO)  # or the root's WARNING holds
     os.environ["SENTEMB_HOME"] = str(folder)

@@ -1,9 +1,10 @@
 """InfoCSE-IDC (mutual, Algorithm 1): an encoder finds pairs in a corpus and learns them, in rounds.
 
-`training_round` is one round, stage by stage. Eq. 3 is `prune_graph` (annotation/pruning.py). The
-last steps are `validated_encoder` and `diagnose_round`. `stop_rounds` decides whether another round
-follows. `flows/pipeline.run_pipeline` publishes the best encoder; `tasks/gate.py` decides whether
-it becomes the champion.
+`training_round` is one round, stage by stage. Eq. 3 is `prune_graph` (tasks/annotate.py; the
+computation is `prune_to_top_k` in annotation/pruning.py). The last steps are `validated_encoder`
+and `diagnose_round`. `stop_rounds` decides whether another round follows.
+`flows/pipeline.run_pipeline` publishes the best encoder; `tasks/gate.py` decides whether it becomes
+the champion.
 """
 
 import logging

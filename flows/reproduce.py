@@ -179,9 +179,15 @@ def trials(settings: Reproduction, base: ArtifactRef | None) -> Iterator[Trial]:
     for seed in settings.budget.seeds:
         for arm in settings.what.arms:
             for corpus, columns in settings.what.by_corpus(arm):
-                trial = {"settings": settings, "arm": arm, "corpus": corpus, "base": base}
                 if of_arm := [column for column in columns if has_result(arm, column)]:
-                    yield Trial.model_validate(trial | {"columns": of_arm, "seed": seed})
+                    yield Trial(
+                        settings=settings,
+                        arm=arm,
+                        corpus=corpus,
+                        columns=of_arm,
+                        seed=seed,
+                        base=base,
+                    )
 
 
 def has_result(arm: Arm, column: Column) -> bool:

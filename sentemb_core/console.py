@@ -24,6 +24,7 @@ from cyclopts import (
     MissingArgumentError,
     Parameter,
     UnknownCommandError,
+    UnusedCliTokensError,
 )
 
 from sentemb_core.errors import SentembError, UsageError
@@ -136,15 +137,18 @@ def usage_message(error: CycloptsError) -> str:
         first = error.prior_positional_or_keyword_supplied_as_keyword_arguments[0]
         name, given = first.field_info.name.upper(), first.tokens[0].keyword
         message = f"`{verb}` takes {name} as a positional argument, not as {given}."
+    if isinstance(error, UnusedCliTokensError):
+        message = f"`{verb}` does not take {', '.join(error.unused_tokens or ())}."
+    if isinstance(error, UnknownCommandError):
+        message = message.replace(", ...", " and more.")  # the parser lists eight commands
     if "Did you mean" in message:
         return message
     if isinstance(error, UnknownCommandError):
-        message = message.replace(", ...", " and more.")  # the parser lists eight commands
         return (
             f"{message} `--help` lists all. There are two command lines: `sentemb` (an encoder in "
             "a folder) and `python -m flows` (pipelines, registry)."
         )
-    return f"{message} See `{verb} --help`."
+    return f"{message} See `{f'{verb} --help'.strip()}`."
 
 
 def show_traceback(error: Exception) -> None:

@@ -157,7 +157,8 @@ def run_compare(config: BenchmarkSettings, as_json: bool) -> int:
     from flows.benchmark import compare
 
     with running():
-        return show_board(compare(config), as_json)
+        board = compare(config)
+    return show_board(board, as_json)
 
 
 def dry_run_compare(config: BenchmarkSettings, as_json: bool) -> int:

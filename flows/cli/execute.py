@@ -53,7 +53,7 @@ def running() -> Generator[None, None, None]:
 
 LEGEND = (
     "HIT: cached. MISS: would run. AFTER: depends on a stage that would run. SAME: shared with "
-    "an earlier part."
+    "an earlier part. REFUSED: cannot run; the reason stands beside it."
 )
 
 

@@ -44,7 +44,7 @@ def find_run(run: str | None, *states: State, made: str = "") -> Run:
         and (run or not made or made in {ref.kind for ref in record.outputs})
     ]
     if not matching:
-        asked = f"run {run!r}" if run else " ".join([*" or ".join(states).split(), "run"])
+        asked = f"run {run!r}" if run else f"{' or '.join(states)} run".strip()
         raise UsageError(f"{Store.default().root} has no {asked}. {suggestions(known, run)}")
     return matching[0]
 

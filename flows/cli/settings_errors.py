@@ -68,6 +68,8 @@ def message(fault: ErrorDetails, model: type[BaseModel]) -> str:
             return f"{name}: {sentence}" if path else sentence
         case "greater_than_equal" if is_batch_of_one(fault):
             rule = "a batch needs at least 2 documents, or it has no negatives"
+        case "string_pattern_mismatch" if path == "name":
+            rule = "use 1-64 letters, digits, '_' or '-', first a letter or digit"
         case "model_type":
             rule = f"expected a table, as in --set {path}.KEY=VALUE"
         case "union_tag_not_found" | "model_attributes_type":
@@ -77,7 +79,7 @@ def message(fault: ErrorDetails, model: type[BaseModel]) -> str:
             rule = f"expected a list, as in --set '{path}={values}'"
         case _:
             pass
-    return f"{name}: {rule}, {found}"
+    return f"{name}: {rule}; {found}"
 
 
 def is_batch_of_one(fault: ErrorDetails) -> bool:
@@ -95,11 +97,11 @@ def innermost(faults: list[ErrorDetails]) -> list[ErrorDetails]:
 
 
 def path_of(location: tuple[int | str, ...]) -> str:
-    """Path of a setting, without the method's name that pydantic inserts after `method`."""
+    """Path of a setting, without the names that pydantic inserts after `method` and `base`."""
     return ".".join(
         str(part)
         for before, part in pairwise(("", *location))
-        if not (before == "method" and part in METHODS)
+        if not (before in ("method", "base") and part in METHODS)
     )
 
 

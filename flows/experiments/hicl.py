@@ -6,10 +6,9 @@ sentences. Few numbers of the paper's tables are available (erratum E36): claims
 those of the ablations from its settings. Most ablations are evaluated on STS-B dev.
 """
 
-from collections.abc import Iterator
 from functools import partial
 
-from flows.experiments.parts import CONTEXT, START, published, suite_columns
+from flows.experiments.parts import CONTEXT, START, arm, curve, published, suite_columns
 from sentemb_core.config.experiments import (
     SECONDS,
     SMALL,
@@ -77,18 +76,9 @@ def sliced(**settings: object) -> HiCL:
     return HiCL.model_validate({"longest": CONTEXT} | settings)
 
 
-def arm(
-    label: str,
-    method: Method,
-    *,
-    x: float | None = None,
-    curve: str = "",
-    batch_size: int | None = None,
-    times: float = 1.0,
-) -> Arm:
-    """Return an arm with one training from the base encoder."""
-    step = Train(method=method, paper=as_in_paper(method), batch_size=batch_size, times=times)
-    return Arm(label=label, steps=(step,), x=x, curve=curve)
+def training(method: Method, *, batch_size: int | None = None, times: float = 1.0) -> Train:
+    """Return a training by a method, with the paper's lengths in the `paper` preset."""
+    return Train(method=method, paper=as_in_paper(method), batch_size=batch_size, times=times)
 
 
 def as_in_paper(method: Method) -> HiCL | None:
@@ -100,9 +90,9 @@ def as_in_paper(method: Method) -> HiCL | None:
     return longer.model_copy(update={"base": PROMPTED}) if method.base == SNCSE() else longer
 
 
-ALONE = arm("simcse", SimCSE())
-ON_SEQUENCES = arm("simcse, whole sequences", sliced(segment=CONTEXT))
-HICL = arm("hicl (SimCSE)", sliced())
+ALONE = arm("simcse", training(SimCSE()))
+ON_SEQUENCES = arm("simcse, whole sequences", training(sliced(segment=CONTEXT)))
+HICL = arm("hicl (SimCSE)", training(sliced()))
 
 
 def longer(budget: Budget, tokens: int) -> Budget:
@@ -121,15 +111,14 @@ def batched(size: int) -> tuple[Arm, ...]:
     """Return both methods, which read equally many texts at every batch size."""
     methods: dict[str, Method] = {"simcse": SimCSE(), "hicl": sliced()}
     return tuple(
-        arm(f"{name}, {size} a batch", method, batch_size=size, times=64 / size, x=size, curve=name)
+        arm(
+            f"{name}, {size} a batch",
+            training(method, batch_size=size, times=64 / size),
+            x=size,
+            curve=name,
+        )
         for name, method in methods.items()
     )
-
-
-def curve(setting: str, *values: float) -> Iterator[Arm]:
-    """Yield HiCL at each value of a setting."""
-    for value in values:
-        yield arm(f"{value:g}", sliced(**{setting: value}), x=value)
 
 
 EXPERIMENTS = (
@@ -140,10 +129,10 @@ EXPERIMENTS = (
             START,
             ALONE,
             HICL,
-            arm("esimcse", ESimCSE()),
-            arm("hicl (ESimCSE)", sliced(base=ESimCSE())),
-            arm("sncse", SNCSE()),
-            arm("hicl (SNCSE)", sliced(base=SNCSE())),
+            arm("esimcse", training(ESimCSE())),
+            arm("hicl (ESimCSE)", training(sliced(base=ESimCSE()))),
+            arm("sncse", training(SNCSE())),
+            arm("hicl (SNCSE)", training(sliced(base=SNCSE()))),
         ),
         columns=STS,
         differs=OF_BASE_ALONE,
@@ -199,7 +188,7 @@ EXPERIMENTS = (
     table(
         id="hicl.t5",
         title="Trained on WikiText-103 and a million sentences",
-        arms=(START, arm("baseline", SimCSE()), arm("hicl", sliced())),
+        arms=(START, arm("baseline", training(SimCSE())), arm("hicl", training(sliced()))),
         columns=suite_columns("sts", "wikitext_103"),
         small=SMALL.with_difference(
             "Texts are paragraphs, their first 12 sentences cut at 128 tokens. The base has 2 "
@@ -216,8 +205,8 @@ EXPERIMENTS = (
         id="hicl.t3",
         title="Segments added up by their length, or all alike",
         arms=(
-            arm("weighted", sliced(pooling="weighted")),
-            arm("unweighted", sliced(pooling="plain")),
+            arm("weighted", training(sliced(pooling="weighted"))),
+            arm("unweighted", training(sliced(pooling="plain"))),
         ),
         columns=STS,
     ),
@@ -225,9 +214,9 @@ EXPERIMENTS = (
         id="hicl.t4",
         title="What segments of one sequence are to each other",
         arms=(
-            arm("ignored", sliced(siblings="ignored")),
-            arm("negatives", sliced(siblings="negative")),
-            arm("positives", sliced(siblings="positive")),
+            arm("ignored", training(sliced(siblings="ignored"))),
+            arm("negatives", training(sliced(siblings="negative"))),
+            arm("positives", training(sliced(siblings="positive"))),
         ),
     ),
     table(
@@ -235,8 +224,8 @@ EXPERIMENTS = (
         title="Tokens of a segment",
         arms=(
             ALONE,
-            *curve("segment", 16, 24, 32, 40),
-            arm("whole sequences", sliced(segment=CONTEXT)),
+            *curve(lambda segment: training(sliced(segment=segment)), "16", "24", "32", "40"),
+            arm("whole sequences", training(sliced(segment=CONTEXT))),
         ),
         axis="tokens of a segment",
         differs=OF_BASE_ALONE,
@@ -245,10 +234,10 @@ EXPERIMENTS = (
         id="hicl.t6",
         title="Is it slicing alone? The base method on slices as texts of their own",
         arms=(
-            arm("simcse, first 32 tokens", sliced(longest=32)),
+            arm("simcse, first 32 tokens", training(sliced(longest=32))),
             ON_SEQUENCES,
-            arm("simcse, pre-sliced", SimCSE()),
-            arm("simcse, pre-sliced, 256 a batch", SimCSE(), batch_size=256),
+            arm("simcse, pre-sliced", training(SimCSE())),
+            arm("simcse, pre-sliced, 256 a batch", training(SimCSE(), batch_size=256)),
             HICL,
         ),
         columns=STS,
@@ -257,14 +246,22 @@ EXPERIMENTS = (
     table(
         id="hicl.t7",
         title="The share of the segments' loss",
-        arms=(ALONE, *curve("alpha", 0.0, 0.01, 0.05, 0.15, 0.5, 1.0)),
+        arms=(
+            ALONE,
+            *curve(
+                lambda alpha: training(sliced(alpha=alpha)), "0", "0.01", "0.05", "0.15", "0.5", "1"
+            ),
+        ),
         axis="alpha",
         differs=OF_BASE_ALONE,
     ),
     table(
         id="hicl.t9",
         title="HiCLv2: segments that choose their own sequence",
-        arms=(HICL, *curve("beta", 1e-5, 3e-5, 1e-4, 3e-4)),
+        arms=(
+            HICL,
+            *curve(lambda beta: training(sliced(beta=beta)), "1e-05", "3e-05", "0.0001", "0.0003"),
+        ),
         axis="beta",
     ),
     table(
@@ -283,8 +280,8 @@ EXPERIMENTS = (
         id="hicl.t16",
         title="Segments of other sequences as negatives: each for itself, or their mean",
         arms=(
-            arm("summation", sliced(denominator="sum")),
-            arm("averaging", sliced(denominator="average")),
+            arm("summation", training(sliced(denominator="sum"))),
+            arm("averaging", training(sliced(denominator="average"))),
         ),
     ),
 )

@@ -35,10 +35,11 @@ def claims() -> dict[str, list[Claim]]:
 def of_papers() -> Iterator[Experiment]:
     """Yield the papers' experiments with their claims and the differences that several share."""
     claimed = claims()
-    for one in (one for paper in PAPERS for one in paper.EXPERIMENTS):
-        differs = " ".join(filter(None, (one.differs, *shared_differences(one))))
-        added = {"claims": tuple(claimed.pop(one.id, ())), "differs": differs}
-        yield Experiment.model_validate(dict(one) | added)
+    for paper in PAPERS:
+        for one in paper.EXPERIMENTS:
+            differs = " ".join(filter(None, (one.differs, *shared_differences(one))))
+            added = {"claims": tuple(claimed.pop(one.id, ())), "differs": differs}
+            yield Experiment.model_validate(dict(one) | added)
     assert not claimed, f"claims of unknown experiments: {sorted(claimed)}"
 
 
@@ -57,6 +58,6 @@ ALIASES: Mapping[str, str] = {
 def experiment_id(name: str) -> str:
     """Return the id for an id, an alias, or an old id (`s000.t1` is `mutual.t1`)."""
     if match := re.fullmatch(r"s00([0-4])(\..+)", name):
-        key, _, _ = PAPERS[int(match[1])].EXPERIMENTS[0].id.partition(".")
+        _, _, key = PAPERS[int(match[1])].__name__.rpartition(".")
         name = f"{key}{match[2]}"
     return ALIASES.get(name, name)

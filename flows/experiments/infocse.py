@@ -4,7 +4,6 @@ The paper's rows of BERT-base are the default. For its rows of BERT-large name a
 methods that continue a Condenser stage need one with a Condenser head.
 """
 
-from collections.abc import Callable, Iterator
 from functools import partial
 
 from flows.experiments.parts import (
@@ -12,6 +11,7 @@ from flows.experiments.parts import (
     RANDOM,
     WORD_VECTORS,
     arm,
+    curve,
     published,
     row,
     suite_columns,
@@ -25,7 +25,7 @@ from sentemb_core.config.experiments import (
     Experiment,
     Finish,
 )
-from sentemb_core.config.methods import InfoCSEAux, MethodSettings, SimCSE
+from sentemb_core.config.methods import InfoCSEAux, SimCSE
 from sentemb_core.config.run import EncoderConfig
 
 BERT = EncoderConfig(name="bert-base-uncased", pooling="cls_before_pooler")
@@ -81,12 +81,6 @@ BEIR_SETS = (
     "dbpedia-entity", "scidocs", "fever", "climate-fever", "scifact",
 )  # fmt: skip
 """BEIR's open sets without CQADupStack. The paper does not name its fourteen sets."""
-
-
-def curve(of: Callable[[float], MethodSettings], *values: str) -> Iterator[Arm]:
-    """Yield an arm for each value of a setting."""
-    for value in values:
-        yield arm(value, of(float(value)), x=float(value))
 
 
 EXPERIMENTS = (

@@ -1,6 +1,6 @@
 """Parts that several experiments share: rows of methods, arms, columns, differences."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -115,6 +115,12 @@ def row(name: str, label: str = "", *, times: float = 1.0, **fields: Any) -> Arm
     """Return an arm with one training of a row of `METHODS`, which is its label by default."""
     step = Train.model_validate({"method": METHODS[name], "times": times})
     return arm(label or name, step, **fields)
+
+
+def curve(of: Callable[[float], Step | MethodSettings], *values: str) -> Iterator[Arm]:
+    """Yield an arm for each value of a setting; the value is its label."""
+    for value in values:
+        yield arm(value, of(float(value)), x=float(value))
 
 
 UNAVAILABLE = ("STS13", "STS15", "SUBJ", "MPQA", "TREC")

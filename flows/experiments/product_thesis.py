@@ -7,7 +7,7 @@ what they teach.
 """
 
 from functools import partial
-from itertools import zip_longest
+from typing import Literal
 
 from flows.experiments.parts import BM25, START, WORD_VECTORS, arm, published, row, suite_columns
 from sentemb_core.config.experiments import (
@@ -156,7 +156,7 @@ SimCSE alone has a head above its vectors while it trains.
 
 
 def quora(
-    id: str, title: str, measures: tuple[str, ...], places: tuple[int, ...] = ()
+    id: str, title: str, measures: tuple[str, ...], axis: Literal["k"] | None = None
 ) -> Experiment:
     """Return questions that retrieve their duplicates, in BEIR's folder of the user."""
     return table(
@@ -167,10 +167,15 @@ def quora(
             *(joint(decoder, 0.01, f"simcse+{decoder}") for decoder in DECODERS),
         ),
         columns=tuple(
-            Column(label=measure, judge=f"{BEIR}quora", measure=measure, x=x)
-            for measure, x in zip_longest(measures, places)
+            Column(
+                label=measure,
+                judge=f"{BEIR}quora",
+                measure=measure,
+                x=int(measure.rpartition("@")[2]) if axis else None,
+            )
+            for measure in measures
         ),
-        axis="k" if places else None,
+        axis=axis,
         small=small(""),
         differs="Arms train on open sentences, not on Quora's questions. The joint weight is .01, "
         "not the best of a grid on the evaluated set.",
@@ -271,7 +276,7 @@ EXPERIMENTS = (
         "product_thesis.quora_k",
         "Recall on Quora by k",
         ("R@1", "R@5", "R@10", "R@20", "R@100"),
-        (1, 5, 10, 20, 100),
+        axis="k",
     ),
     table(
         id="product_thesis.rescore",

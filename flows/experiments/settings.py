@@ -178,7 +178,10 @@ class Reproduction(Config):
 
     @property
     def pool(self) -> ValidationConfig:
-        """The pool of titles; nothing is promoted, so the gate gets no documents."""
+        """The pool of titles.
+
+        Nothing is promoted: the papers' pools have no gate split, and ours leave it unused.
+        """
         return ValidationConfig(
             candidates=self.budget.candidates,
             gate_share=self.budget.gate_share,

@@ -219,8 +219,8 @@ class TrainingConfig(Config):
     def _patience_needs_validations(self) -> "TrainingConfig":
         if self.patience is not None and self.evaluate_every is None:
             raise ValueError(
-                "patience counts validations and needs evaluate_every, as in "
-                "--set training.evaluate_every=50"
+                "patience counts validations: set evaluate_every in the same table, for example "
+                "to 50"
             )
         return self
 
@@ -297,7 +297,7 @@ class RunConfig(Config):
     """Settings of every run: documents, start encoder, training, validation."""
 
     flow: ClassVar[str] = ""
-    """The flow that takes these settings."""
+    """The flow that takes these settings, by its name on Prefect's pages."""
 
     name: str = Field(default="sentemb", pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")
     """Name of the run and of the registered model."""
@@ -350,7 +350,7 @@ class RunConfig(Config):
 class MethodRun(RunConfig):
     """A run of one training, by a method that needs no annotation."""
 
-    flow = "train_method"
+    flow = "train-method"
 
     @model_validator(mode="after")
     def _a_condenser_head_has_no_map(self) -> "MethodRun":
@@ -365,7 +365,7 @@ class MethodRun(RunConfig):
 class FineTuneRun(RunConfig):
     """A run of one fine-tuning on labelled pairs."""
 
-    flow = "fine_tune"
+    flow = "fine-tune"
 
     training: TrainingConfig = TrainingConfig(method=FineTune())
     """Its steps and validations follow from the epochs of `labels`."""
@@ -389,7 +389,7 @@ def _check_label_share(validation: ValidationConfig) -> None:
 class InfoCSEIDC(RunConfig):
     """A run of InfoCSE with intra-document clustering (mutual)."""
 
-    flow = "infocse_idc"
+    flow = "infocse-idc"
 
     annotator: EncoderConfig | None = None
     """Annotates round 1 instead of the start encoder (mutual, the SBERT row)."""
@@ -418,7 +418,7 @@ class InfoCSEIDC(RunConfig):
 class InfoCSEPlus(InfoCSEIDC):
     """A run of InfoCSE++: cycles of rounds and of fine-tuning on labels (mutual, section 3.3)."""
 
-    flow = "infocse_plus"
+    flow = "infocse-plus"
 
     fine_tuning: TrainingConfig = TrainingConfig(method=FineTune())
     """Ends every cycle. Its steps and validations follow from the epochs of the labels."""

@@ -128,7 +128,7 @@ def test_the_config_of_a_run_repeats_it(tmp_path: Path):
         ("trainin.steps=3", ["trainin", "'training'"]),
         ("training.steps=0", ["training.steps (--steps)", "found 0"]),
         ("training.steps=many", ["training.steps", "'many'"]),
-        ("name=a b", ["name", "'a b'"]),
+        ("name=a b", ["name", "1-64", "'a b'"]),
         ("training.learning_rate=Infinity", ["training.learning_rate", "inf"]),
         ("training.method.temperature=Infinity", ["training.method.temperature", "inf"]),
         ("initialiser.method=infocse_idc", ["initialiser", "simcse"]),
