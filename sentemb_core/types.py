@@ -9,12 +9,13 @@ Pooling = Literal[
     "mean",
     "cls",
     "cls_before_pooler",
+    "last",
     "first_last_mean",
     "last_two_mean",
     "first_block_last_mean",
 ]
 """`mean`: of the last layer; `cls`: BERT's dense layer and tanh on the first token;
-`cls_before_pooler`: the first token; the others: mean of two layers
+`cls_before_pooler`: the first token; `last`: the last token; the others: mean of two layers
 (`encoder.pooling.TWO_LAYERS`)."""
 
 Similarity = Literal["cosine", "dot"]

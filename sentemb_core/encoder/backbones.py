@@ -1,10 +1,11 @@
 """Backbones: the static table, and what each kind of transformer can do.
 
-An encoder's transformer reads a sentence in both directions, or is the encoder half of a T5.
+An encoder's transformer reads a sentence in both directions, or is the encoder half of a T5, or is
+a decoder that was trained as an encoder.
 """
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
@@ -13,7 +14,7 @@ from torch import Tensor, nn
 
 from sentemb_core.encoder.safety import read_json
 from sentemb_core.errors import UsageError
-from sentemb_core.types import Pooling
+from sentemb_core.types import Json, Pooling
 
 T5_FAMILY = {"t5", "mt5", "umt5"}
 """Model types of which the encoder half is read, as sentence-transformers does."""
@@ -50,37 +51,51 @@ class StaticTable(nn.Module):
         return F.embedding_bag(ids[real], weights, starts, mode="mean")
 
 
-def refuse_decoders(folder: Path) -> None:
-    """Refuse a folder with a transformer that generates text; the encoder half of a T5 is read.
+def refuse_generators(folder: Path) -> None:
+    """Refuse a folder with a transformer that generates text.
+
+    The encoder half of a T5 is read. A decoder is read if its folder states how tokens become a
+    vector (modules.json), as that of an embedding model does.
 
     Raises:
         UsageError: E001, with the model type.
     """
     config = read_json(folder / "config.json")
     model_type = config.get("model_type")
-    if model_type and model_type not in T5_FAMILY and (kind := _generator(model_type, config)):
-        raise UsageError(
-            "A sentence encoder is a transformer that reads in both directions, or the encoder "
-            f"half of a T5, MT5 or UMT5. {folder} holds {kind} (model_type {model_type!r}). Start "
-            "from an encoder such as BERT, RoBERTa, ModernBERT or T5, or from 'minilm'."
-        )
+    if _has_two_halves(model_type):
+        kind = "an encoder and a decoder"
+    elif is_causal(config) and not (folder / "modules.json").is_file():
+        kind = "a decoder without modules.json, which would state how tokens become a vector"
+    else:
+        return
+    raise UsageError(
+        "A sentence encoder is a transformer that reads in both directions, the encoder half of a "
+        "T5, MT5 or UMT5, or a decoder saved as an encoder by sentence-transformers. "
+        f"{folder} holds {kind} (model_type {model_type!r}). Start from an encoder such as BERT, "
+        "ModernBERT, T5 or Qwen3-Embedding, or from 'minilm'."
+    )
 
 
-def _generator(model_type: str, config: dict[str, Any]) -> str | None:
-    """What transformers registers this model type as, if it generates text."""
+def _has_two_halves(model_type: str | None) -> bool:
+    from transformers.models.auto.modeling_auto import MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES
+
+    return (
+        model_type not in T5_FAMILY and model_type in MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES
+    )
+
+
+def is_causal(config: Json) -> bool:
+    """Whether a transformer of this config.json is a decoder: a token sees only earlier tokens."""
     from transformers.models.auto import modeling_auto as known
 
-    if model_type in known.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES:
-        return "an encoder and a decoder"
+    model_type = config.get("model_type")
     bidirectional = (
         model_type in known.MODEL_FOR_MASKED_LM_MAPPING_NAMES
         or model_type in BIDIRECTIONAL_GENERATORS
         or config.get("use_bidirectional_attention")
         or config.get("is_causal") is False
     )
-    if model_type in known.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and not bidirectional:
-        return "a decoder, whose tokens attend to earlier tokens only"
-    return None
+    return model_type in known.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and not bidirectional
 
 
 def keep_table_once(backbone: nn.Module) -> None:
@@ -143,12 +158,13 @@ def require_pooling(backbone: Any, pooling: Pooling) -> None:
             f"A static encoder has pooling 'mean' only, found {pooling!r}. Leave it out, or "
             "start from a transformer such as 'minilm'."
         )
-    model_type = getattr(getattr(backbone, "config", None), "model_type", None)
-    lacks_first_token = model_type in T5_FAMILY | {"xlnet"}  # XLNet's stands last
+    config = {} if isinstance(backbone, StaticTable) else cast(Json, backbone.config.to_dict())
+    no_first_token = config.get("model_type") in T5_FAMILY | {"xlnet"}  # XLNet's stands last
+    lacks_first_token = no_first_token or is_causal(config)
     if lacks_first_token and pooling in ("cls", "cls_before_pooler"):
         raise UsageError(
             f"Pooling {pooling!r} needs a first token that stands for the sentence, and "
-            f"{type(backbone).__name__} has none. Take 'mean' or a pooling of two layers."
+            f"{type(backbone).__name__} has none. Take 'mean', 'last' or a pooling of two layers."
         )
     if pooling == "cls" and not hasattr(getattr(backbone, "pooler", None), "dense"):
         raise UsageError(

@@ -18,8 +18,9 @@ from tokenizers import Tokenizer, normalizers
 from sentemb_core.encoder.backbones import (
     T5_FAMILY,
     StaticTable,
+    is_causal,
     keep_table_once,
-    refuse_decoders,
+    refuse_generators,
     require_fit,
 )
 from sentemb_core.encoder.dense import read_layers
@@ -30,10 +31,11 @@ from sentemb_core.encoder.modules import (
     Module,
     Settings,
     is_static,
-    layer_folders,
+    layer_modules,
     modules,
     require_same_weights,
     settings_of,
+    transformer_settings,
 )
 from sentemb_core.encoder.pooling import TWO_LAYERS
 from sentemb_core.encoder.safety import read_json, refuse_code, refuse_pickles, require_weights
@@ -105,7 +107,7 @@ def assembled(parts: Parts, settings: Settings, folder: Path | None = None) -> E
         backbone,
         tokenizer,
         tokenizer_config=tokenizer_config,
-        layers=read_layers(layer_folders(folder)) if folder else None,
+        layers=read_layers(layer_modules(folder)) if folder else None,
         **settings,
     )
     if folder:
@@ -124,7 +126,7 @@ def read_parts(folder: Path) -> Parts:
     """
     refuse_code(folder)
     require_weights(folder)
-    refuse_decoders(folder)
+    refuse_generators(folder)
     try:
         return _parts_of(folder)
     except SentembError:
@@ -147,7 +149,7 @@ def _parts_of(folder: Path) -> Parts:
         tokenizer: Any = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
         backbone = _read_backbone(folder)
     backend = tokenizer.backend_tokenizer
-    if read_json(folder / "sentence_bert_config.json").get("do_lower_case"):
+    if transformer_settings(folder).get("do_lower_case"):
         # of sentence-transformers; as a part of the tokenizer it is saved
         after = [backend.normalizer] if backend.normalizer else []
         backend.normalizer = normalizers.Sequence([normalizers.Lowercase(), *after])
@@ -171,7 +173,8 @@ def tokenizer_settings(tokenizer: Any) -> Json:
 def _read_backbone(folder: Path) -> "PreTrainedModel":
     from transformers import AutoModel, AutoModelForTextEncoding
 
-    half = read_json(folder / "config.json").get("model_type") in T5_FAMILY
+    config = read_json(folder / "config.json")
+    half = config.get("model_type") in T5_FAMILY
     family: Any = AutoModelForTextEncoding if half else AutoModel
     with torch.random.fork_rng(devices=[]):  # missing weights are drawn at random, then refused
         backbone, report = cast(
@@ -194,6 +197,8 @@ def _read_backbone(folder: Path) -> "PreTrainedModel":
         )
     if half:
         keep_table_once(backbone)
+    if is_causal(config):
+        backbone.config.use_cache = False  # keys and values are for generating text
     for weights in backbone.parameters():
         # copied from the mapped file, whose alignment changes the last bit of some products
         weights.data = weights.data.clone()

@@ -1,12 +1,12 @@
-"""Layers after the pooling, as Dense modules of sentence-transformers.
+"""Layers after the pooling, as Dense and LayerNorm modules of sentence-transformers.
 
-A Dense module is a Linear and the activation after it, which is ReLU or the identity here. BERT's
-pooler is a Dense with a tanh, but it is part of the pooling.
+A Dense module is a Linear and the activation after it: ReLU, tanh or the identity. BERT's pooler is
+a Dense with a tanh as well, but it is part of the pooling.
 """
 
 import json
 from collections.abc import Iterator, Sequence
-from itertools import pairwise, zip_longest
+from itertools import zip_longest
 from pathlib import Path
 
 import torch
@@ -18,8 +18,17 @@ from sentemb_core.errors import MissingEncoderError, UsageError
 from sentemb_core.types import Json
 
 IDENTITY = "torch.nn.modules.linear.Identity"
-RELU = "torch.nn.modules.activation.ReLU"
+TANH = "torch.nn.modules.activation.Tanh"
+ACTIVATIONS: dict[str, type[nn.Module]] = {
+    "torch.nn.modules.activation.ReLU": nn.ReLU,
+    TANH: nn.Tanh,
+}
 POOLED = "sentence_embedding"
+WEIGHT = {"Dense": "linear.weight", "LayerNorm": "norm.weight"}
+"""The weight that every module of a kind has."""
+
+EPS = 1e-5
+"""Of a LayerNorm module, which does not state it: PyTorch's."""
 
 
 def linear(
@@ -33,64 +42,99 @@ def linear(
     return layer
 
 
-def require_dense(layers: nn.Sequential) -> nn.Sequential:
-    """Return the layers if Dense modules can represent them.
+def require_layers(layers: nn.Sequential, width: int) -> nn.Sequential:
+    """Return the layers if Dense and LayerNorm modules can represent them, behind this width.
 
     Raises:
-        UsageError: A layer is neither a Linear nor the ReLU after a Linear.
+        UsageError: A layer of another type, an activation that does not follow a Linear, or a
+            layer of another width than the vector before it.
     """
-    kinds = [type(layer) for layer in layers]
-    known = set(kinds) <= {nn.Linear, nn.ReLU}
-    if not known or (nn.ReLU, nn.ReLU) in pairwise([nn.ReLU, *kinds]):
-        raise UsageError(
-            "An encoder's layers must be Linear, each followed by at most one ReLU, because other "
-            f"libraries load these only. Found {', '.join(kind.__name__ for kind in kinds)}. "
-            "Replace or remove the other layers."
-        )
+    before: nn.Module | None = None
+    for layer in layers:
+        activation = isinstance(layer, tuple(ACTIVATIONS.values()))
+        known = isinstance(before, nn.Linear) if activation else _width(layer) == width
+        if not known:
+            kinds = ", ".join(str(layer) for layer in layers)
+            raise UsageError(
+                "An encoder's layers must be LayerNorm or Linear, a Linear followed by at most one "
+                "ReLU or Tanh, each as wide as the vector before it, because other libraries load "
+                f"these only. {layer} does not fit. Found {kinds}. Replace or remove it."
+            )
+        width = layer.out_features if isinstance(layer, nn.Linear) else width
+        before = layer
     return layers
 
 
-def dense_parts(layers: nn.Sequential) -> Iterator[tuple[Json, dict[str, Tensor]]]:
-    """Yield settings and weights of a Dense module for every Linear."""
+def _width(layer: nn.Module) -> int | None:
+    """Width of the vector before a Linear or LayerNorm; None for other layers."""
+    if isinstance(layer, nn.Linear):
+        return layer.in_features
+    if isinstance(layer, nn.LayerNorm) and layer.elementwise_affine and layer.eps == EPS:
+        return layer.weight.shape[-1] if layer.weight.ndim == 1 else None
+    return None
+
+
+def layer_parts(layers: nn.Sequential) -> Iterator[tuple[str, Json, dict[str, Tensor]]]:
+    """Yield kind, settings and weights of the module of every Linear and LayerNorm."""
+    names = {kind: name for name, kind in ACTIVATIONS.items()}
     for layer, after in zip_longest(layers, list(layers)[1:]):
         if isinstance(layer, nn.Linear):
             config: Json = {
                 "in_features": layer.in_features,
                 "out_features": layer.out_features,
                 "bias": "bias" in layer.state_dict(),
-                "activation_function": RELU if isinstance(after, nn.ReLU) else IDENTITY,
+                "activation_function": names.get(type(after), IDENTITY),
             }
-            yield config, layer.state_dict(prefix="linear.")
+            yield "Dense", config, layer.state_dict(prefix="linear.")
+        elif isinstance(layer, nn.LayerNorm):
+            shape: Json = {"dimension": layer.normalized_shape[0]}
+            yield "LayerNorm", shape, layer.state_dict(prefix="norm.")
 
 
-def is_layer(folder: Path) -> bool:
-    """Whether a Dense module is a Linear on the pooled vector, with a ReLU or no activation."""
+def is_layer(kind: str, folder: Path) -> bool:
+    """Whether a module is a LayerNorm, or a Linear on the pooled vector with a known activation."""
+    if kind != "Dense":
+        return kind == "LayerNorm"
     config = _config(folder)
     ends = {config.get(f"module_{end}_name") or POOLED for end in ("input", "output")}
     plain = ends == {POOLED} and not config.get("use_residual")
-    return plain and config.get("activation_function") in (IDENTITY, RELU)
+    return plain and config.get("activation_function") in (IDENTITY, *ACTIVATIONS)
 
 
-def read_layers(folders: Sequence[Path]) -> nn.Sequential | None:
-    """Return the layers of these Dense modules in float32; None without a module.
+def is_tanh(folder: Path) -> bool:
+    """Whether a Dense module ends in a tanh."""
+    return _config(folder).get("activation_function") == TANH
+
+
+def read_layers(modules: Sequence[tuple[str, Path]]) -> nn.Sequential | None:
+    """Return the layers of these modules (kind and folder) in float32; None without a module.
 
     Raises:
         MissingEncoderError: A module has no weights in safetensors.
     """
     layers: list[nn.Module] = []
-    for folder in folders:
+    for kind, folder in modules:
         file = folder / "model.safetensors"
         stored = load_file(file) if file.is_file() else {}
-        if "linear.weight" not in stored:
+        if WEIGHT[kind] not in stored:
             raise MissingEncoderError(
-                f"The weights of a Dense module are a safetensors file, and {folder} has none. "
+                f"The weights of a {kind} module are a safetensors file, and {folder} has none. "
                 "Download or save the encoder again."
             )
         own = {name: tensor.to(torch.float32, copy=True) for name, tensor in stored.items()}
+        if kind == "LayerNorm":
+            layers.append(_layer_norm(own["norm.weight"], own["norm.bias"]))
+            continue
         layers.append(linear(own["linear.weight"], own.get("linear.bias")))
-        if _config(folder)["activation_function"] == RELU:
-            layers.append(nn.ReLU())
+        if activation := ACTIVATIONS.get(_config(folder)["activation_function"]):
+            layers.append(activation())
     return nn.Sequential(*layers) if layers else None
+
+
+def _layer_norm(weight: Float[Tensor, " dim"], bias: Float[Tensor, " dim"]) -> nn.LayerNorm:
+    layer = nn.LayerNorm(len(weight), eps=EPS)
+    layer.weight, layer.bias = nn.Parameter(weight), nn.Parameter(bias)
+    return layer
 
 
 def _config(folder: Path) -> Json:

@@ -13,9 +13,9 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 
 from sentemb_core.encoder.backbones import StaticTable, max_positions
-from sentemb_core.encoder.dense import require_dense
+from sentemb_core.encoder.dense import require_layers
 from sentemb_core.encoder.packing import packed, packs, read_packed
-from sentemb_core.encoder.pooling import TWO_LAYERS, mean_pool, two_layer_mean
+from sentemb_core.encoder.pooling import TWO_LAYERS, last_token, mean_pool, two_layer_mean
 from sentemb_core.errors import RecipeError
 from sentemb_core.types import Json, Pooling, Similarity
 
@@ -48,10 +48,10 @@ class Encoder(nn.Module):
         similarity: cosine: `vectors` have length 1; dot: they are the pooled states.
         max_length: Tokens a sentence, special tokens included.
         tokenizer_config: What transformers' AutoTokenizer needs besides tokenizer.json.
-        layers: Linear and ReLU layers after the pooling (a whitening, a normalizing flow).
+        layers: Layers after the pooling (`dense.require_layers`): a whitening, a normalizing flow.
 
     Raises:
-        UsageError: `layers` has layers of another type.
+        UsageError: `layers` has a layer of another type or width.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Encoder(nn.Module):
         self.similarity: Similarity = similarity
         self.max_length = max_length
         self.tokenizer_config: Json = tokenizer_config or {}
-        self.layers = None if layers is None else require_dense(layers)
+        self.layers = None if layers is None else require_layers(layers, self.hidden_dim)
         self.eval()
 
     def parts(
@@ -230,6 +230,8 @@ class Encoder(nn.Module):
             return two_layer_mean(states.hidden_states[lower], states.hidden_states[upper], mask)
         if self.pooling == "mean":
             return mean_pool(states.last_hidden_state, mask)
+        if self.pooling == "last":
+            return last_token(states.last_hidden_state, mask)
         if self.pooling == "cls":
             return states.pooler_output.float()
         return states.last_hidden_state[:, 0].float()

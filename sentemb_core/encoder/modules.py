@@ -11,11 +11,12 @@ from typing import Any, TypedDict, cast
 
 import torch
 from jaxtyping import Float
+from safetensors import safe_open
 from safetensors.torch import load_file
 from torch import Tensor
 
 from sentemb_core.encoder.backbones import StaticTable
-from sentemb_core.encoder.dense import dense_parts, is_layer
+from sentemb_core.encoder.dense import POOLED, TANH, is_layer, is_tanh, layer_parts
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.encoder.pooling import TWO_LAYERS
 from sentemb_core.encoder.safety import read_json
@@ -56,26 +57,20 @@ def modules(encoder: Encoder) -> list[Module]:
         root = Module("Transformer", length, weights, config_file="sentence_bert_config.json")
         steps = [root, *_pooling_modules(encoder)]
     if encoder.layers is not None:
-        steps += [Module("Dense", *parts) for parts in dense_parts(encoder.layers)]
+        steps += [Module(*parts) for parts in layer_parts(encoder.layers)]
     return [*steps, Module("Normalize")] if encoder.similarity == "cosine" else steps
 
 
 def _pooling_modules(encoder: Encoder) -> list[Module]:
     dim, backbone = encoder.hidden_dim, cast(Any, encoder.backbone)
-    mean = "mean" in encoder.pooling
-    pooling = Module(
-        "Pooling",
-        {
-            "word_embedding_dimension": dim,
-            "pooling_mode_cls_token": not mean,
-            "pooling_mode_mean_tokens": mean,
-        },
-    )
+    mean, last = "mean" in encoder.pooling, encoder.pooling == "last"
+    mode = {"pooling_mode_cls_token": not (mean or last), "pooling_mode_mean_tokens": mean}
+    mode |= {"pooling_mode_lasttoken": True} if last else {}
+    pooling = Module("Pooling", {"word_embedding_dimension": dim, **mode})
     if encoder.pooling == "cls":
-        tanh = "torch.nn.modules.activation.Tanh"
         shape = {"in_features": dim, "out_features": dim, "bias": True}
         weights = backbone.pooler.dense.state_dict(prefix="linear.")
-        return [pooling, Module("Dense", {**shape, "activation_function": tanh}, weights)]
+        return [pooling, Module("Dense", {**shape, "activation_function": TANH}, weights)]
     if encoder.pooling in TWO_LAYERS:
         layers = int(backbone.config.num_hidden_layers)
         shape = {"word_embedding_dimension": dim, "layer_start": 0, "num_hidden_layers": layers}
@@ -101,9 +96,38 @@ def is_static(folder: Path) -> bool:
     return "StaticEmbedding" in dict(module_paths(folder))
 
 
-def layer_folders(folder: Path) -> list[Path]:
-    """The Dense modules that are `Encoder.layers`; BERT's pooler is not one of them."""
-    return [path for kind, path in module_paths(folder) if kind == "Dense" and is_layer(path)]
+def layer_modules(folder: Path) -> list[tuple[str, Path]]:
+    """Kind and folder of the modules that are `Encoder.layers`; BERT's pooler is not one."""
+    pooler = _pooler(folder)
+    return [
+        (kind, path)
+        for kind, path in module_paths(folder)
+        if path != pooler and is_layer(kind, path)
+    ]
+
+
+def _pooler(folder: Path) -> Path | None:
+    """The Dense module with the weights of the transformer's own pooler, if there is one."""
+    match module_paths(folder):
+        case [("Transformer", root), ("Pooling", pooling), ("Dense", dense), *_] if _pooling_mode(
+            pooling
+        ) == "cls" and is_tanh(dense):
+            file = dense / "model.safetensors"
+            weight = load_file(file).get("linear.weight") if file.is_file() else None
+            own = _stored(root / "model.safetensors", "pooler.dense.weight")
+            same = weight is not None and own is not None and torch.equal(own.to(weight), weight)
+            return dense if same else None
+        case _:
+            return None
+
+
+def _stored(file: Path, ending: str) -> Tensor | None:
+    """The tensor whose name ends so, in a file of safetensors."""
+    if not file.is_file():
+        return None
+    with safe_open(file, framework="pt") as tensors:
+        name = next((name for name in tensors.keys() if name.endswith(ending)), None)  # noqa: SIM118
+        return tensors.get_tensor(name) if name else None
 
 
 def settings_of(folder: Path) -> Settings:
@@ -113,16 +137,16 @@ def settings_of(folder: Path) -> Settings:
         UsageError: The folder has modules or settings that an `Encoder` does not have.
     """
     stated = read_json(folder / "config_sentence_transformers.json")
-    if setting := _unsupported(stated):
+    if setting := _unsupported(stated) or _unsupported_modules(folder):
         raise UsageError(
             "An encoder here reads a text without a prompt, keeps all dimensions and compares by "
-            f"cosine or inner product; {folder} asks for {setting}. Remove that setting from its "
-            "config_sentence_transformers.json to use the encoder without it."
+            f"cosine or inner product; {folder} asks for {setting}. Remove that setting from a "
+            "copy of the folder to use the encoder without it."
         )
     normalised = "Normalize" in dict(module_paths(folder))  # inner products of these are cosines
     dot = stated.get("similarity_fn_name") in ("dot", "dot_product") and not normalised
     longest = (
-        read_json(folder / "sentence_bert_config.json").get("max_seq_length")
+        transformer_settings(folder).get("max_seq_length")
         or read_json(folder / "tokenizer_config.json").get("model_max_length")
         or (read_json(folder / "tokenizer.json").get("truncation") or {}).get("max_length")
         or NO_LIMIT_STATED
@@ -132,6 +156,12 @@ def settings_of(folder: Path) -> Settings:
         similarity="dot" if dot else "cosine",
         max_length=int(longest) if longest < 1_000_000 else NO_LIMIT_STATED,
     )
+
+
+def transformer_settings(folder: Path) -> Json:
+    """sentence_bert_config.json, or the file that early releases named after another family."""
+    files = sorted(folder.glob("sentence_*_config.json"))
+    return read_json(files[0]) if files else {}
 
 
 def _unsupported(stated: Mapping[str, Any]) -> str:
@@ -145,6 +175,17 @@ def _unsupported(stated: Mapping[str, Any]) -> str:
     return f"{similarity} distances" if similarity in ("euclidean", "manhattan") else ""
 
 
+def _unsupported_modules(folder: Path) -> str:
+    """A setting of a module that an `Encoder` does not have, or an empty text."""
+    for kind, path in module_paths(folder):
+        config = read_json(path / "config.json") if kind in ("Pooling", "Normalize") else {}
+        if config.get("include_prompt") is False:
+            return f"a pooling without the prompt's tokens ({path.name})"
+        if config.get("module_input_name", POOLED) != POOLED:
+            return f"{config['module_input_name']} that are normalised ({path.name})"
+    return ""
+
+
 def written_by_us(folder: Path) -> bool:
     """Whether `save_encoder` wrote this folder."""
     stated = read_json(folder / "config_sentence_transformers.json")
@@ -155,8 +196,7 @@ def require_same_weights(encoder: Encoder, folder: Path) -> None:
     """Refuse a folder whose modules do not compute what `encoder` computes.
 
     Raises:
-        UsageError: A Dense with a tanh is not BERT's pooler, layers have other weights, or the
-            modules have another order.
+        UsageError: The modules have another order or other weights.
     """
     listed = module_paths(folder)[1:]
     for module, (kind, path) in zip(modules(encoder)[1:], listed, strict=False):
@@ -170,27 +210,34 @@ def require_same_weights(encoder: Encoder, folder: Path) -> None:
 
 def _same_weights(weights: Mapping[str, Tensor], file: Path) -> bool:
     stored = load_file(file) if file.is_file() else {}
-    return all(name in stored and torch.equal(stored[name], ours) for name, ours in weights.items())
+    return all(
+        name in stored and torch.equal(stored[name].to(ours), ours)
+        for name, ours in weights.items()
+    )
 
 
 def _pooling_of(folder: Path) -> Pooling:
     listed = module_paths(folder)
     paths = dict(listed)
     mode = _pooling_mode(paths["Pooling"]) if "Pooling" in paths else "mean"
-    names = [kind for kind, path in listed if not (kind == "Dense" and is_layer(path))]
+    layers = layer_modules(folder)
+    names = [kind for kind, path in listed if (kind, path) not in layers]
     match [name for name in names if name != "Normalize"], mode:
         case (["StaticEmbedding"], _) | (["Transformer", "Pooling"], "mean"):
             return "mean"
         case ["Transformer", "Pooling"], "cls":
             return "cls_before_pooler"
-        case ["Transformer", "Pooling", "Dense"], "cls":
+        case ["Transformer", "Pooling"], "lasttoken":
+            return "last"
+        case ["Transformer", "Pooling", "Dense"], "cls" if _pooler(folder):
             return "cls"
         case ["Transformer", "WeightedLayerPooling", "Pooling"], "mean":
             return _averaged(paths["WeightedLayerPooling"])
         case others, _:
             raise UsageError(
-                "An encoder is a transformer with mean, cls or two-layer pooling, or a static "
-                "table, followed by Dense modules with ReLU or no activation; "
+                "An encoder is a transformer with mean, cls, last-token or two-layer pooling, or a "
+                "static table, followed by LayerNorm and Dense modules with ReLU, Tanh or no "
+                "activation; "
                 f"{folder / 'modules.json'} has {', '.join(others)} with pooling {mode!r}. "
                 "Start from the transformer without modules: a folder without modules.json."
             )
@@ -208,9 +255,13 @@ def _averaged(folder: Path) -> Pooling:
 
 
 def _pooling_mode(folder: Path) -> str:
-    """`mean`, `cls`, or the other modes that the settings of a Pooling module state."""
+    """`mean`, `cls`, `lasttoken`, or the other modes that a Pooling module's settings state."""
     config = read_json(folder / "config.json")
-    flags = {"pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "cls"}
+    flags = {
+        "pooling_mode_mean_tokens": "mean",
+        "pooling_mode_cls_token": "cls",
+        "pooling_mode_lasttoken": "lasttoken",
+    }
     modes = [mode for flag, mode in flags.items() if config.get(flag)]
     others = [key for key, on in config.items() if "pooling_mode_" in key and on is True]
     if len(others) == len(modes) == 1:

@@ -25,6 +25,17 @@ def mean_pool(
     return (hidden * weights).sum(1) / weights.sum(1).clamp(min=1)
 
 
+def last_token(
+    hidden: Float[Tensor, "batch time dim"], mask: Int[Tensor, "batch time"] | None = None
+) -> Float[Tensor, "batch dim"]:
+    """State of the last real token (mask 1), in float32, wherever the padding is."""
+    if mask is None:
+        return hidden[:, -1].float()
+    places = torch.arange(mask.shape[1], device=mask.device)
+    last = (mask * places).argmax(1)
+    return hidden[torch.arange(len(hidden), device=hidden.device), last].float()
+
+
 def two_layer_mean(
     lower: Float[Tensor, "batch time dim"],
     upper: Float[Tensor, "batch time dim"],

@@ -18,7 +18,7 @@ from huggingface_hub import constants
 from tokenizers import processors
 
 from sentemb_core.config.run import BUILT_IN_ENCODERS, EncoderConfig
-from sentemb_core.encoder.backbones import StaticTable, refuse_decoders
+from sentemb_core.encoder.backbones import StaticTable, refuse_generators
 from sentemb_core.encoder.checkpoint import Parts, assembled, read_parts, tokenizer_settings
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.encoder.modules import Settings, is_static, settings_of, written_by_us
@@ -98,7 +98,7 @@ def encoder_kind(name: str) -> Literal["static", "transformer"]:
     folder = _folder(name)
     refuse_pickles(folder, unless_beside_safetensors=True)
     require_weights(folder)
-    refuse_decoders(folder)
+    refuse_generators(folder)
     return "static" if is_static(folder) else "transformer"
 
 

@@ -27,15 +27,23 @@ def published(architecture, shape, folder: Path, **sizes: int) -> Path:
             shape(vocab_size=tiny.VOCABULARY + 1, pad_token_id=0, **sizes)
         )
     model.save_pretrained(folder)
+    wrapped_tokenizer(ends_only=True).save_pretrained(folder)
+    return folder
+
+
+def wrapped_tokenizer(*, ends_only: bool) -> PreTrainedTokenizerFast:
+    """The tiny tokenizer, which frames a text like BERT's, or ends it like those of decoders."""
     tokenizer = tiny.tokenizer()
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="$A [SEP]", special_tokens=[("[SEP]", 3)]
-    )
     names = {"pad_token": "[PAD]", "unk_token": "[UNK]", "eos_token": "[SEP]"}
+    if ends_only:
+        tokenizer.post_processor = processors.TemplateProcessing(
+            single="$A [SEP]", special_tokens=[("[SEP]", 3)]
+        )
+    else:
+        names |= {"cls_token": "[CLS]", "sep_token": "[SEP]", "mask_token": "[MASK]"}
     wrapped = PreTrainedTokenizerFast(tokenizer_object=tokenizer, **names)
     wrapped.model_input_names = ["input_ids", "attention_mask"]
-    wrapped.save_pretrained(folder)
-    return folder
+    return wrapped
 
 
 def t5(folder: Path, architecture=T5EncoderModel, shape=T5Config) -> Path:

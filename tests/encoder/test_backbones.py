@@ -40,7 +40,7 @@ from transformers import (
     XLNetModel,
 )
 
-from sentemb_core.encoder.backbones import refuse_decoders, require_pooling
+from sentemb_core.encoder.backbones import refuse_generators, require_pooling
 from sentemb_core.encoder.batching import embed_texts
 from sentemb_core.encoder.checkpoint import load_encoder, save_encoder, tokenizer_settings
 from sentemb_core.encoder.encoder import Encoder
@@ -206,7 +206,7 @@ def test_a_transformer_that_generates_text_is_refused(architecture, shape, sizes
 )
 def test_a_bidirectional_or_unknown_transformer_is_accepted(config, tmp_path):
     (tmp_path / "config.json").write_text(config)
-    refuse_decoders(tmp_path)
+    refuse_generators(tmp_path)
 
 
 def test_a_t5_without_modules_gives_the_vectors_of_sentence_transformers(tmp_path):

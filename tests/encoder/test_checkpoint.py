@@ -209,6 +209,7 @@ def written(name: str, content: bytes) -> Callable[[Path], None]:
     return lambda folder: (folder / name).write_bytes(content) and None
 
 
+TOKENS = b'{"module_input_name": "token_embeddings"}'
 PROMPT = {"prompts": {"query": "find: "}}
 LAYER = r"encoder\.layer\.0\.output\.dense\.weight"
 REFUSED = [
@@ -217,10 +218,10 @@ REFUSED = [
     ("mean", state(truncate_dim=8), UsageError, r"\b8 dimensions"),
     ("mean", state(**PROMPT, default_prompt_name="query"), UsageError, "'query'"),
     ("mean", state(similarity_fn_name="euclidean"), UsageError, "euclidean"),
-    ("cls", foreign_pooler, UsageError, "Dense"),
     ("first_last_mean", other_layer_weights, UsageError, "WeightedLayerPooling"),
     ("mean", written("1_Pooling/config.json", b'{"pooling_mode": "max"}'), UsageError, "'max'"),
-    ("cls", without_pooler, UsageError, "cls_before_pooler"),
+    ("mean", stated("1_Pooling/config.json", include_prompt=False), UsageError, "1_Pooling"),
+    ("mean", written("2_Normalize/config.json", TOKENS), UsageError, "token_embeddings"),
     ("mean", stated("sentence_bert_config.json", max_seq_length=4_000), UsageError, r"\b4000\b"),
     ("mean", missing_layer, BadDataError, LAYER),
     ("mean", written("modules.json", b"[{"), BadDataError, r"modules\.json"),
@@ -245,12 +246,16 @@ def test_a_prompt_that_is_not_the_default_is_accepted(tmp_path):
     assert load_encoder(tmp_path).kind == "transformer"
 
 
-def test_another_pooling_needs_no_foreign_pooler(tmp_path):
+@pytest.mark.parametrize("edit", [foreign_pooler, without_pooler])
+def test_a_foreign_pooler_is_a_layer_behind_the_first_token(edit, sentences, tmp_path):
     save_encoder(start("transformer", pooling="cls"), tmp_path, "card")
-    foreign_pooler(tmp_path)
-    with pytest.raises(UsageError, match="Dense"):
-        read(tmp_path)
-    assert read(tmp_path, pooling="cls_before_pooler").pooling == "cls_before_pooler"
+    assert load_encoder(tmp_path).layers is None
+    edit(tmp_path)
+    loaded = load_encoder(tmp_path)
+    assert (loaded.pooling, len(loaded.layers)) == ("cls_before_pooler", 2)
+    theirs = peer_vectors(tmp_path, sentences)
+    np.testing.assert_allclose(embed_texts(loaded, sentences), theirs, atol=1e-5)
+    assert read(tmp_path, pooling="mean").layers is None
 
 
 def test_a_transformer_without_pooler_has_all_poolings_except_cls(tmp_path):
