@@ -224,6 +224,25 @@ class Encoder(nn.Module):
         pooled = self.finished(self._pooled(states, mask))
         return Reading(pooled, states.hidden_states if layers else ())
 
+    def vectors_and_states(
+        self, ids: Int[Tensor, "batch time"]
+    ) -> tuple[Float[Tensor, "batch dim"], Float[Tensor, "batch tokens width"]]:
+        """Return the vectors of texts of one length, and the last states of their tokens.
+
+        Special tokens have no state. A static table's states are its rows.
+        """
+        if isinstance(self.backbone, StaticTable):
+            return self.vectors(self.finished(self.backbone(ids))), self.backbone.embedding(ids)
+        states: Any = self.backbone(
+            input_ids=ids, output_hidden_states=self.pooling in TWO_LAYERS
+        )
+        framed = self.framed and ids.shape[1] > 2  # an empty text keeps its special tokens
+        first, last = (1, -1) if framed else (0, None)
+        return (
+            self.vectors(self.finished(self._pooled(states, None))),
+            states.last_hidden_state[:, first:last],
+        )
+
     def _pooled(self, states: Any, mask: Tensor | None) -> Float[Tensor, "batch dim"]:
         if self.pooling in TWO_LAYERS:
             lower, upper = TWO_LAYERS[self.pooling]

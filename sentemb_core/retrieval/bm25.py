@@ -101,8 +101,10 @@ class BM25:
         texts: Sequence[str],
         form: Form = LUCENE,
         stop_words: Collection[str] = frozenset(),
+        terms: Callable[[str], Iterator[str]] = words,
     ) -> None:
         self.stop_words = stop_words
+        self.terms = terms
         self.vocabulary = {"": 0}  # an entry of no text, so that an index without words works
         ids = [
             [self.vocabulary.setdefault(word, len(self.vocabulary)) for word in self._words(text)]
@@ -132,7 +134,7 @@ class BM25:
         return scores
 
     def _words(self, text: str) -> Iterator[str]:
-        return (word for word in words(text) if word not in self.stop_words)
+        return (word for word in self.terms(text) if word not in self.stop_words)
 
 
 def _raw_weights(ids: list[list[int]], vocabulary: dict[str, int], form: Form) -> Any:

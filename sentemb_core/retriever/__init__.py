@@ -1,0 +1,1 @@
+"""A retriever: vectors, words and tokens of texts as one score (its parts and their fusion)."""

@@ -1,0 +1,86 @@
+"""A retriever in memory: its spec, its encoders, and what they make of texts and documents."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float32
+
+from sentemb_core.encoder.batching import encode
+from sentemb_core.encoder.encoder import Encoder
+from sentemb_core.retriever.scores import Readings
+from sentemb_core.retriever.spec import RetrieverSpec
+from sentemb_core.retriever.tokens import TokenMap, TokenVectors, read_tokens
+from sentemb_core.retriever.vectors import Sides, side_of
+
+Progress = Callable[[int], None]
+
+
+@dataclass(frozen=True)
+class Retriever:
+    """Parts and weights, with the encoders by their folder.
+
+    Attributes:
+        spec: Parts and weights.
+        encoders: By the folder of `spec.vectors`; all have cosine similarity.
+        token_map: From token states of the first encoder to token vectors; None without that part.
+    """
+
+    spec: RetrieverSpec
+    encoders: Mapping[str, Encoder]
+    token_map: TokenMap | None = None
+
+    @property
+    def dim(self) -> int:
+        """Width of a document's vector; 0 for words alone."""
+        return sum(encoder.dim for encoder in self.encoders.values())
+
+    def encode_queries(self, texts: Sequence[str]) -> Float32[np.ndarray, "texts dim"]:
+        """Return one vector per text; their inner products with documents are cosines."""
+        return self.read_texts(texts).side(self.spec).vectors
+
+    def encode_documents(
+        self, documents: Sequence[Sequence[str]]
+    ) -> Float32[np.ndarray, "documents dim"]:
+        """Return one vector per document, given as lists of sentences."""
+        return self.read_documents(documents).side(self.spec).vectors
+
+    def read_texts(self, texts: Sequence[str]) -> Readings:
+        """Return queries, titles or other texts, each read as one."""
+        return self._read([[text] for text in texts], documents=False)
+
+    def read_documents(
+        self, documents: Sequence[Sequence[str]], progress: Progress | None = None
+    ) -> Readings:
+        """Return documents, given as lists of sentences; token vectors are in int8.
+
+        `progress` is called with the number of sentences that the first encoder has read.
+        """
+        return self._read(documents, documents=True, progress=progress)
+
+    def _read(
+        self,
+        items: Sequence[Sequence[str]],
+        *,
+        documents: bool,
+        progress: Progress | None = None,
+    ) -> Readings:
+        texts = [" ".join(sentences) for sentences in items]
+        units = [[text] for text in texts] if self.spec.unit == "text" else items
+        starts = np.concatenate([[0], np.cumsum([len(unit) for unit in units])]).astype(np.int64)
+        flat = [sentence for unit in units for sentence in unit]
+        sides: dict[str, Sides] = {}
+        tokens = None
+        for name, encoder in self.encoders.items():
+            sequences = encoder.tokenise(flat)
+            first = not sides
+            if first and self.token_map:
+                read = read_tokens(
+                    encoder, sequences, self.token_map, merged=documents, progress=progress
+                )
+                vectors = read.vectors
+                tokens = TokenVectors(read.tokens.rows, read.tokens.starts[starts])
+            else:
+                vectors = encode(encoder, sequences, progress=progress if first else None)
+            sides[name] = side_of(vectors, starts)
+        return Readings(texts, sides, tokens)

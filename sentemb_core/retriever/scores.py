@@ -1,0 +1,140 @@
+"""Scores of a retriever between two sides: documents, and texts such as titles or queries.
+
+A document has sentences; a text is read as one. Texts may look for documents, or documents for
+texts. The best sentence is always the document's, and late interaction averages over the text's
+tokens, in both directions.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from jaxtyping import Bool, Float, Float32, Int64
+
+from sentemb_core.evaluation.ranking import ScoreRows
+from sentemb_core.evaluation.validation_scores import Scorers
+from sentemb_core.retriever.fusion import first_places, fused, ranked_again
+from sentemb_core.retriever.spec import RERANKED, TOKEN_SHARES, RetrieverSpec
+from sentemb_core.retriever.tokens import (
+    TokenVectors,
+    late_interaction,
+    late_interaction_of_texts,
+)
+from sentemb_core.retriever.vectors import Sides, document_scores, joined, text_scores
+from sentemb_core.retriever.words import lexical_scores
+
+Late = Callable[
+    [Int64[np.ndarray, " n"], Bool[np.ndarray, "n candidates"]],
+    Float32[np.ndarray, "n candidates"],
+]
+"""Late interaction of the queries at some places with the candidates that are marked."""
+
+
+@dataclass(frozen=True)
+class Readings:
+    """One side of a search, as the parts of retrievers read it.
+
+    Attributes:
+        texts: Whole texts, for words.
+        vectors: Vectors by the folder of their encoder.
+        tokens: Token vectors; those of documents may be in int8.
+    """
+
+    texts: Sequence[str]
+    vectors: Mapping[str, Sides] = field(default_factory=dict[str, Sides])
+    tokens: TokenVectors | None = None
+
+    def side(self, spec: RetrieverSpec) -> Sides:
+        """Return the vectors of the retriever's encoders as one."""
+        return joined([(each.weight, self.vectors[each.folder]) for each in spec.vectors])
+
+
+def retriever_scorers(spec: RetrieverSpec, documents: Readings, texts: Readings) -> Scorers:
+    """Return a retriever's scores in both directions."""
+    return Scorers(
+        document_to_counterpart=scores_of_texts(spec, documents, texts),
+        counterpart_to_document=scores_of_documents(spec, texts, documents),
+    )
+
+
+def scores_of_documents(spec: RetrieverSpec, texts: Readings, documents: Readings) -> ScoreRows:
+    """Return the scores of all documents for the texts at some places."""
+    semantic = None
+    if spec.vectors:
+        semantic = text_scores(texts.side(spec), documents.side(spec), spec.best_sentence)
+    late = _late_of_documents(texts.tokens, documents.tokens) if spec.tokens else None
+    return _combined(spec, spec.shares[0], semantic, _lexical(spec, texts, documents), late)
+
+
+def scores_of_texts(spec: RetrieverSpec, documents: Readings, texts: Readings) -> ScoreRows:
+    """Return the scores of all texts for the documents at some places."""
+    semantic = None
+    if spec.vectors:
+        semantic = document_scores(documents.side(spec), texts.side(spec), spec.best_sentence)
+    late = _late_of_texts(documents.tokens, texts.tokens) if spec.tokens else None
+    return _combined(spec, spec.shares[1], semantic, _lexical(spec, documents, texts), late)
+
+
+def _lexical(spec: RetrieverSpec, queries: Readings, candidates: Readings) -> ScoreRows | None:
+    return lexical_scores(spec.words, queries.texts, candidates.texts) if spec.words else None
+
+
+def _combined(
+    spec: RetrieverSpec,
+    share: float,
+    semantic: ScoreRows | None,
+    lexical: ScoreRows | None,
+    late: Late | None,
+) -> ScoreRows:
+    if semantic is None:
+        assert lexical, "a retriever has an encoder or words"
+        return lexical
+
+    def scores(rows: Int64[np.ndarray, " n"]) -> Float[np.ndarray, "n candidates"]:
+        by_vectors = total = semantic(rows)
+        by_words = lexical(rows) if lexical else None
+        if by_words is not None:
+            total = fused([(share, by_vectors), (1 - share, by_words)])
+        if late is None:
+            return total
+        among = first_places(total, RERANKED) | first_places(by_vectors, RERANKED)
+        parts = [by_vectors, late(rows, among)]
+        parts += [] if by_words is None else [by_words]
+        again = fused(list(zip(TOKEN_SHARES, parts, strict=False)), among)
+        return ranked_again(total, again, among)
+
+    return scores
+
+
+def _late_of_documents(texts: TokenVectors | None, documents: TokenVectors | None) -> Late:
+    assert texts, "the retriever has token vectors"
+    assert documents, "the retriever has token vectors"
+
+    def late(
+        rows: Int64[np.ndarray, " n"], among: Bool[np.ndarray, "n candidates"]
+    ) -> Float32[np.ndarray, "n candidates"]:
+        scores = np.zeros(among.shape, np.float32)
+        for place, row in enumerate(rows.tolist()):
+            found = np.flatnonzero(among[place])
+            query = texts.of(np.array([row]))
+            scores[place, found] = late_interaction(query.rows, documents.of(found))
+        return scores
+
+    return late
+
+
+def _late_of_texts(documents: TokenVectors | None, texts: TokenVectors | None) -> Late:
+    assert texts, "the retriever has token vectors"
+    assert documents, "the retriever has token vectors"
+
+    def late(
+        rows: Int64[np.ndarray, " n"], among: Bool[np.ndarray, "n candidates"]
+    ) -> Float32[np.ndarray, "n candidates"]:
+        scores = np.zeros(among.shape, np.float32)
+        for place, row in enumerate(rows.tolist()):
+            found = np.flatnonzero(among[place])
+            document = documents.of(np.array([row]))
+            scores[place, found] = late_interaction_of_texts(texts.of(found), document.rows)
+        return scores
+
+    return late

@@ -1,0 +1,168 @@
+"""The late-interaction part: every token of a query looks for its nearest token of a document.
+
+    T(q, d) = mean over q's tokens of max over d's tokens of their cosine
+
+The vectors are the last layer's states without special tokens, softly whitened on the corpus and
+cut to the first `DIMENSIONS` (ColBERT's form, Khattab and Zaharia 2020, without its training). Two
+neighbouring tokens of a document share one vector in int8: 64 bytes a token.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Float32, Int8, Int64
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save
+from torch import Tensor, nn
+
+from sentemb_core.encoder.batching import TOKEN_BUDGET, evaluating, length_buckets
+from sentemb_core.encoder.dense import linear
+from sentemb_core.encoder.devices import one_thread_each
+from sentemb_core.encoder.encoder import Encoder
+from sentemb_core.errors import BadDataError
+from sentemb_core.postprocess.whitening import SOFT, fitted_whitening
+
+DIMENSIONS = 128
+"""Dimensions of a token vector; nothing is lost against MiniLM's 384."""
+
+MERGED = 2
+"""Neighbouring tokens of a document that share a vector."""
+
+FITTED = 100_000
+"""Token states that the whitening is fitted on."""
+
+SCALE = 127
+"""int8 of the value 1."""
+
+
+@dataclass(frozen=True)
+class TokenVectors:
+    """Token vectors of texts: text i has the rows starts[i] to starts[i + 1] - 1."""
+
+    rows: Float32[np.ndarray, "rows dim"] | Int8[np.ndarray, "rows dim"]
+    starts: Int64[np.ndarray, " texts+1"]
+
+    def of(self, texts: Int64[np.ndarray, " some"]) -> "TokenVectors":
+        """Return the token vectors of some texts, in float32."""
+        sizes = np.diff(self.starts)[texts]
+        starts = np.concatenate([[0], np.cumsum(sizes)])
+        places = np.arange(starts[-1]) + np.repeat(self.starts[texts] - starts[:-1], sizes)
+        rows = self.rows[places].astype(np.float32)
+        return TokenVectors(rows / SCALE if self.rows.dtype == np.int8 else rows, starts)
+
+
+@dataclass(frozen=True)
+class Read:
+    """Texts after one forward pass: pooled vectors after `layers`, and token vectors."""
+
+    vectors: Float32[np.ndarray, "texts dim"]
+    tokens: TokenVectors
+
+
+TokenMap = nn.Linear
+"""From token states to token vectors, before they get length 1."""
+
+
+def fitted_token_map(encoder: Encoder, sequences: Sequence[np.ndarray]) -> TokenMap:
+    """Return the soft whitening of the token states of these texts, at most `FITTED` states.
+
+    Raises:
+        BadEmbeddingError: the states vary in too few directions.
+    """
+    needed = int(np.searchsorted(np.cumsum([len(each) for each in sequences]), FITTED)) + 1
+    states = read_tokens(encoder, sequences[:needed], None).tokens.rows
+    return fitted_whitening(states, min(DIMENSIONS, encoder.hidden_dim), SOFT).linear()
+
+
+def token_map_bytes(token_map: TokenMap) -> bytes:
+    """Return the content of a token map's file."""
+    return save({name: tensor.contiguous() for name, tensor in token_map.state_dict().items()})
+
+
+def read_token_map(file: Path) -> TokenMap:
+    """Return the token map of a file of `token_map_bytes`.
+
+    Raises:
+        BadDataError: the file is damaged.
+    """
+    try:
+        tensors = load_file(file)
+        return linear(tensors["weight"], tensors["bias"])
+    except (SafetensorError, KeyError) as error:
+        raise BadDataError(
+            f"{file} is damaged or incomplete: {error}. Copy the retriever again."
+        ) from error
+
+
+def read_tokens(
+    encoder: Encoder,
+    sequences: Sequence[np.ndarray],
+    token_map: TokenMap | None,
+    *,
+    merged: bool = False,
+    progress: Callable[[int], None] | None = None,
+) -> Read:
+    """Return sentence vectors (as `batching.encode`) and token vectors from one forward pass.
+
+    Args:
+        encoder: A transformer.
+        sequences: Token ids with special tokens, which get no vector.
+        token_map: From states to token vectors; None: the states themselves.
+        merged: Whether `MERGED` neighbours share a vector, in int8: the form of documents.
+        progress: Called with the number of texts done.
+    """
+    lengths = np.array([len(each) for each in sequences], np.int64)
+    vectors = np.empty((len(sequences), encoder.dim), np.float32)
+    tokens: list[np.ndarray] = [vectors[:0]] * len(sequences)
+    batches = length_buckets(lengths, TOKEN_BUDGET)
+
+    def read(rows: Int64[np.ndarray, " rows"]) -> tuple[np.ndarray, list[np.ndarray]]:
+        ids = torch.from_numpy(np.stack([sequences[row] for row in rows])).to(encoder.device)
+        with torch.inference_mode():
+            pooled, states = encoder.vectors_and_states(ids)
+            of_tokens = states.float()
+            if token_map:
+                of_tokens = F.normalize(token_map(of_tokens), dim=-1)
+            if merged:
+                of_tokens = merged_neighbours(of_tokens)
+        return pooled.cpu().numpy(), list(of_tokens.cpu().numpy())
+
+    done = 0
+    with evaluating(encoder), one_thread_each(encoder.device) as pool:
+        for rows, (pooled, states) in zip(batches, pool.map(read, batches), strict=True):
+            vectors[rows] = pooled
+            for row, each in zip(rows.tolist(), states, strict=True):
+                tokens[row] = each
+            done += len(rows)
+            if progress:
+                progress(done)
+    starts = np.concatenate([[0], np.cumsum([len(each) for each in tokens])]).astype(np.int64)
+    return Read(vectors, TokenVectors(np.concatenate(tokens), starts))
+
+
+def merged_neighbours(tokens: Float[Tensor, "batch time dim"]) -> Tensor:
+    """Return the mean direction of every `MERGED` neighbours, in int8 [batch, time / 2, dim]."""
+    batch, time, dim = tokens.shape
+    filled = F.pad(tokens, (0, 0, 0, -time % MERGED))
+    means = filled.reshape(batch, -1, MERGED, dim).sum(2)
+    return (F.normalize(means, dim=-1) * SCALE).round().to(torch.int8)
+
+
+def late_interaction(
+    texts: Float32[np.ndarray, "tokens dim"], documents: TokenVectors
+) -> Float32[np.ndarray, " documents"]:
+    """Return T of one text with each document; `documents` are in float32."""
+    cosines = documents.rows @ texts.T
+    return np.maximum.reduceat(cosines, documents.starts[:-1], axis=0).mean(axis=1)
+
+
+def late_interaction_of_texts(
+    texts: TokenVectors, document: Float32[np.ndarray, "tokens dim"]
+) -> Float32[np.ndarray, " texts"]:
+    """Return T of each text with one document; `texts` are in float32."""
+    best = (texts.rows @ document.T).max(axis=1)
+    return np.add.reduceat(best, texts.starts[:-1]) / np.diff(texts.starts)
