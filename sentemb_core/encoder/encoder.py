@@ -233,9 +233,7 @@ class Encoder(nn.Module):
         """
         if isinstance(self.backbone, StaticTable):
             return self.vectors(self.finished(self.backbone(ids))), self.backbone.embedding(ids)
-        states: Any = self.backbone(
-            input_ids=ids, output_hidden_states=self.pooling in TWO_LAYERS
-        )
+        states: Any = self.backbone(input_ids=ids, output_hidden_states=self.pooling in TWO_LAYERS)
         framed = self.framed and ids.shape[1] > 2  # an empty text keeps its special tokens
         first, last = (1, -1) if framed else (0, None)
         return (
