@@ -13,11 +13,13 @@ def build_graph(
     from sentemb_core.annotation.embeddings import Embeddings
     from sentemb_core.annotation.graph import write_graph
     from sentemb_core.corpus.tokens import TokenCorpus
+    from sentemb_core.heap import steady_heap
 
     corpus = TokenCorpus.open(artifact_path(sentences))
     with new_artifact("graph") as draft:
         vectors = Embeddings(artifact_path(embeddings))
-        write_graph(corpus, vectors, degree, draft.path, min_distance)
+        with steady_heap():
+            write_graph(corpus, vectors, degree, draft.path, min_distance)
     return draft.ref
 
 
@@ -39,6 +41,7 @@ def encode_and_build_graph(
     corpus = TokenCorpus.open(artifact_path(sentences))
     with new_artifact("graph") as draft:
         vectors = FreshVectors(load_encoder(artifact_path(encoder)), corpus, storage, dtype)
+        # no steady_heap: it would map an encoder's temporaries again for every batch
         write_graph(corpus, vectors, degree, draft.path, min_distance)
     return draft.ref
 

@@ -1,7 +1,6 @@
 """Graph and pruned graph of a corpus on disk: one Arrow file each per shard."""
 
 import logging
-from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +21,6 @@ from sentemb_core.annotation.relatedness import (
 from sentemb_core.annotation.similarity import Neighbours, neighbours
 from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.encoder.batching import naming_documents
-from sentemb_core.heap import steady_heap
 from sentemb_core.shards import read_arrow, write_arrow
 
 SAMPLE = 30_000
@@ -40,21 +38,19 @@ def write_graph(
 ) -> None:
     """Write the `degree` strongest neighbours of each sentence (`similarity.neighbours`).
 
-    Stored and fresh vectors give equal bytes. Fresh vectors are computed without `steady_heap`,
-    which would map an encoder's temporaries again for every batch.
+    Stored and fresh vectors give equal bytes.
 
     Raises:
         BadEmbeddingError: A vector is not finite.
     """
-    with nullcontext() if isinstance(vectors, FreshVectors) else steady_heap():
-        for shard in corpus.shards:
-            offsets = corpus.shard_offsets(shard.index)
-            of_shard = vectors.shard(shard.index)
-            with naming_documents(corpus.place):
-                near = neighbours(of_shard, offsets, degree, min_distance)
-            del of_shard
-            _write_neighbours(near, out / f"graph-{shard.index:05d}.arrow")
-            del near  # otherwise two shards are in memory while the next is compared
+    for shard in corpus.shards:
+        offsets = corpus.shard_offsets(shard.index)
+        of_shard = vectors.shard(shard.index)
+        with naming_documents(corpus.place):
+            near = neighbours(of_shard, offsets, degree, min_distance)
+        del of_shard
+        _write_neighbours(near, out / f"graph-{shard.index:05d}.arrow")
+        del near  # otherwise two shards are in memory while the next is compared
 
 
 def write_edges(graph: Path, top_k: int, mutual: bool, out: Path) -> None:

@@ -120,11 +120,15 @@ def max_positions(backbone: nn.Module) -> int | None:
 
 def first_position(backbone: nn.Module) -> int:
     """The position of a text's first token; 0 where positions are not a table."""
-    return (_positions(backbone) or range(1)).start
+    positions = _positions(backbone)
+    return 0 if positions is None else positions.start
 
 
 def _positions(backbone: nn.Module) -> range | None:
-    """RoBERTa and its relatives count from behind the padding position."""
+    """The positions of a text's tokens; None without a table.
+
+    RoBERTa and its relatives start behind the padding position.
+    """
     for name, table in backbone.named_modules():
         if name.endswith("position_embeddings") and isinstance(table, nn.Embedding):
             first = 0 if table.padding_idx is None else table.padding_idx + 1

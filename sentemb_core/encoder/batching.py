@@ -163,7 +163,10 @@ def autocast(device: torch.device, dtype: Precision) -> torch.autocast:
 
 @contextmanager
 def naming_documents(place: Callable[[int], tuple[str, int]]) -> Generator[None]:
-    """Add the document to a BadEmbeddingError of this block; `place` finds that of a sentence."""
+    """Name the document in a BadEmbeddingError of this block.
+
+    `place`: sentence -> (id of its document, position in it).
+    """
     try:
         yield
     except BadEmbeddingError as error:
@@ -175,7 +178,11 @@ def naming_documents(place: Callable[[int], tuple[str, int]]) -> Generator[None]
 
 
 def _check_vectors(vectors: Float32[np.ndarray, "n dim"], first: int = 0, *, zero: bool) -> None:
-    """Refuse vectors that are not finite, or `zero` where none may be; rows count from `first`."""
+    """Refuse vectors that are not finite, or that are zero unless `zero` allows it.
+
+    Raises:
+        BadEmbeddingError: With the first bad sentences; row 0 is sentence `first`.
+    """
     bad = ~np.isfinite(vectors).all(axis=1)
     if not zero:
         bad |= ~vectors.any(axis=1)

@@ -86,7 +86,7 @@ def load_encoder(folder: Path) -> Encoder:
         MissingEncoderError: The folder has no encoder.
         UnsafeModelError: It has pickled weights, or names code of its own.
         UsageError: It has modules that an `Encoder` does not have, or its transformer generates
-            text, or it states a pooling or a length that the transformer does not support.
+            text, or does not support the stated pooling or length.
         BadDataError: Its weights are incomplete.
     """
     refuse_pickles(folder)

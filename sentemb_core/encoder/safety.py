@@ -39,7 +39,8 @@ def read_json(path: Path, default: Any = None) -> Any:
 def refuse_pickles(folder: Path, *, unless_beside_safetensors: bool = False) -> None:
     """Refuse a folder with pickled weights.
 
-    Many published models have pickles beside safetensors; accepted or not, they are never read.
+    With `unless_beside_safetensors`, pickles beside safetensors are accepted, as many published
+    models have both. They are never read.
 
     Raises:
         UnsafeModelError: With the names of the files.

@@ -42,7 +42,10 @@ class WordVectors:
 
 
 def word_encoder(table: WordVectors, max_length: int) -> Encoder:
-    """Return the encoder that averages these vectors, of at most `max_length` words a sentence."""
+    """Return the encoder that averages these vectors.
+
+    It reads the first `max_length` known words of a sentence.
+    """
     backbone, tokenizer, _ = word_parts(table)
     return Encoder(backbone, tokenizer, pooling="mean", similarity="cosine", max_length=max_length)
 
@@ -69,7 +72,7 @@ def lowercased_words(text: str) -> Iterator[str]:
 
 
 MIN_COUNT = 5
-"""Occurrences of a word; a rarer word is unknown."""
+"""Least occurrences of a known word in the training texts, as in word2vec."""
 
 EPOCHS = 5
 """Passes, as in word2vec; one pass before them counts the words."""

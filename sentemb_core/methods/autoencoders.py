@@ -23,6 +23,7 @@ from sentemb_core.methods.parts.method import Learner, Method, Rows, SampleTerm
 from sentemb_core.methods.parts.pairs import identity
 from sentemb_core.methods.parts.tokenizer_tools import (
     begins_word,
+    require_frame,
     require_positions,
 )
 from sentemb_core.methods.parts.transformer_layers import (
@@ -51,7 +52,8 @@ from sentemb_core.methods.simcse import require_dropout
 def clm_autoencoder(settings: CLMAutoencoder, encoder: Encoder) -> Method:
     """The decoder predicts token after token; with `noise` this is TSDAE."""
     require_decodable(encoder, tied=settings.tied)
-    if not encoder.framed and settings.noise:
+    require_frame(encoder)
+    if settings.noise and not encoder.framed:
         raise RecipeError(
             "Word deletion needs a tokenizer that starts every text with a special token; "
             f"{type(encoder.backbone).__name__}'s adds none. Start from 'minilm', or set "

@@ -16,6 +16,7 @@ from sentemb_core.methods.parts.views import (
     View,
     ViewMaker,
     alone,
+    content_lengths,
     enough,
     joined_texts,
     text_hashes,
@@ -38,10 +39,9 @@ def preceding(most: int) -> ViewMaker:
     """
 
     def view(corpus: Documents, draw: Draw, _: np.random.Generator) -> View:
-        lengths = corpus.uncut_lengths - 2 * corpus.special_tokens
         begins = corpus.offsets[corpus.document_of[draw.second]].tolist()
         before = [
-            np.arange(stop - enough(lengths[begin:stop][::-1], most), stop)
+            np.arange(stop - enough(content_lengths(corpus, begin, stop)[::-1], most), stop)
             for begin, stop in zip(begins, draw.second.tolist(), strict=True)
         ]
         tokens = joined_texts(corpus, before, [slice(-most, None)] * len(before))

@@ -14,11 +14,13 @@ from sentemb_core.errors import RecipeError
 from sentemb_core.methods.parts.info_nce import all_pairs
 from sentemb_core.methods.parts.masked_language import with_masked_language
 from sentemb_core.methods.parts.method import Method
-from sentemb_core.methods.parts.pairs import content_tokens, long_documents
+from sentemb_core.methods.parts.pairs import long_documents
+from sentemb_core.methods.parts.tokenizer_tools import require_frame
 from sentemb_core.methods.parts.views import (
     Draw,
     View,
     ViewMaker,
+    content_lengths,
     extents,
     joined_texts,
     text_hashes,
@@ -33,6 +35,7 @@ def declutr(settings: DeCLUTR, encoder: Encoder) -> Method:
 
     Anchors of one document are negatives of each other, as in the paper.
     """
+    require_frame(encoder)
     spans = settings.model_copy(update={"longest": longest_span(settings, encoder)})
     apart = spans.anchors * spans.longest * 2  # tokens of a document whose anchors are apart
     term = all_pairs("anchor", "positive", settings.temperature, within_document=True)
@@ -59,10 +62,9 @@ def longest_span(settings: DeCLUTR, encoder: Encoder) -> int:
             "declutr needs shortest <= longest; found training.method.shortest "
             f"{settings.shortest}, longest {settings.longest}. The paper uses 32 and 512"
         )
-    special_tokens = 2 * encoder.framed
     if encoder.positions is None:
         return settings.longest
-    held = min(settings.longest, encoder.positions - special_tokens)
+    held = min(settings.longest, encoder.positions - 2 * encoder.framed)
     if held < settings.shortest:
         raise RecipeError(
             f"declutr needs spans of {settings.shortest} to {settings.longest} tokens; this "
@@ -152,10 +154,10 @@ def _drawn(
 ) -> tuple[list[Spans], list[Spans]]:
     """Return the anchors of every row, and the positives of all anchors in order."""
     rng = _step_rng(rng)
-    sizes = content_tokens(corpus)[corpus.document_of[draw.first]].tolist()
     anchors = list[Spans]()
     positives = list[Spans]()
-    for tokens in sizes:
+    for begin, end in extents(corpus, corpus.document_of[draw.first]):
+        tokens = int(content_lengths(corpus, begin, end).sum())
         own = anchors_of(tokens, settings, rng)
         near = [positives_of((a, b), tokens, settings, rng) for a, b in own.tolist()]
         anchors.append(own)
@@ -188,11 +190,10 @@ def _excerpts(
     corpus: Documents, documents: Int64[np.ndarray, " rows"], spans: list[Spans]
 ) -> list[Tokens]:
     """Return the tokens of every span; only the sentences that it touches are read."""
-    lengths = corpus.uncut_lengths - 2 * corpus.special_tokens
     touched: list[np.ndarray] = []
     cuts: list[slice] = []
     for (begin, end), own in zip(extents(corpus, documents), spans, strict=True):
-        bounds = np.cumsum(lengths[begin:end])
+        bounds = np.cumsum(content_lengths(corpus, begin, end))
         for start, stop in own.tolist():
             first, last = np.searchsorted(bounds, [start, stop - 1], side="right").tolist()
             skipped = int(bounds[first - 1]) if first else 0

@@ -17,6 +17,7 @@ from sentemb_core.methods.parts.heads import mlp
 from sentemb_core.methods.parts.info_nce import contrast
 from sentemb_core.methods.parts.method import Learner, Method, Vectors, read_by
 from sentemb_core.methods.parts.pairs import identity
+from sentemb_core.methods.parts.tokenizer_tools import require_frame
 from sentemb_core.methods.parts.views import (
     Draw,
     View,
@@ -39,6 +40,7 @@ def esimcse(
     Rows of `text` have at most `longest` tokens; None: `encoder.max_length`, as for a sentence.
     """
     require_dropout(encoder, "esimcse")
+    require_frame(encoder)
     warn_of_few_positions(settings, encoder, longest or encoder.max_length)
     longer = repeated(text, settings.repetition, longest=encoder.positions, rule=settings.rule)
     term = contrast("anchor", "positive", settings.temperature, queue=settings.queue > 0)

@@ -27,6 +27,7 @@ from sentemb_core.methods.parts.views import (
     Draw,
     View,
     ViewMaker,
+    content_lengths,
     enough,
     extents,
     joined_texts,
@@ -161,9 +162,8 @@ def whole(most: int) -> ViewMaker:
     """
 
     def view(corpus: Documents, draw: Draw, _: np.random.Generator) -> View:
-        lengths = corpus.uncut_lengths - 2 * corpus.special_tokens
         rows = [
-            begin + np.arange(enough(lengths[begin:end], most))
+            begin + np.arange(enough(content_lengths(corpus, begin, end), most))
             for begin, end in extents(corpus, corpus.document_of[draw.first])
         ]
         tokens = joined_texts(corpus, rows, [slice(most)] * len(rows))
@@ -180,8 +180,12 @@ def segments(text: ViewMaker, length: int, *, weighted: bool = True, beside: int
     gives 1 + (n - 1) // length rows (hicl, section 3.1), an empty text one row. Perturb after
     slicing, `repeated(segments(...))`, so that both views have the same slices.
 
-    If `weighted`, a slice weighs its share of the content tokens, of which every slice has `beside`
-    more: its frame, and a later prompt. Else all slices weigh the same.
+    Args:
+        text: The view to slice.
+        length: Content tokens of a slice.
+        weighted: A slice weighs its share of the tokens of its text. Otherwise all slices of a text
+            weigh the same.
+        beside: Tokens that a slice counts beside its content: its frame, and a later prompt.
     """
 
     def view(corpus: Documents, draw: Draw, rng: np.random.Generator) -> View:

@@ -16,6 +16,7 @@ from sentemb_core.methods.parts.heads import draw_weights
 from sentemb_core.methods.parts.info_nce import contrast
 from sentemb_core.methods.parts.method import Method
 from sentemb_core.methods.parts.pairs import cloze_queries, identity
+from sentemb_core.methods.parts.tokenizer_tools import require_frame
 from sentemb_core.methods.parts.views import (
     Draw,
     View,
@@ -36,7 +37,8 @@ def ict(settings: ICT, encoder: Encoder) -> Method:
 
     If the context may lack the sentence, documents of one sentence are left out.
     """
-    width, special_tokens = settings.projection, 2 * encoder.framed
+    require_frame(encoder)
+    width = settings.projection
     method = Method(
         name="ict",
         pairs=cloze_queries if settings.removal else identity,
@@ -45,7 +47,7 @@ def ict(settings: ICT, encoder: Encoder) -> Method:
         head=(lambda dim: projection(dim, width)) if width else None,
     )
     if settings.context_as == "text":
-        most = context_tokens(settings.context_tokens, encoder) - special_tokens
+        most = context_tokens(settings.context_tokens, encoder) - 2 * encoder.framed
         views = {"anchor": alone, "positive": context(settings.removal, most)}
         return replace(method, views=views)
     around = surroundings(settings.removal, settings.context_tokens)

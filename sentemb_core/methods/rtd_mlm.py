@@ -7,7 +7,7 @@ from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.methods.diffcse import diffcse
 from sentemb_core.methods.infocse_aux import infocse_aux
 from sentemb_core.methods.parts.copies import FrozenCopy
-from sentemb_core.methods.parts.method import HeadState, Method, Networks, together
+from sentemb_core.methods.parts.method import HeadState, Method, Networks
 
 
 def rtd_mlm(settings: RTDMLM, encoder: Encoder, pretrained: HeadState | None = None) -> Method:
@@ -22,14 +22,10 @@ def rtd_mlm(settings: RTDMLM, encoder: Encoder, pretrained: HeadState | None = N
     editing = DiffCSE(weight=settings.rtd, sample=settings.sample, **shared)
     filled = infocse_aux(filling, encoder, pretrained)
     judged = diffcse(editing, encoder, pretrained)
-    networks = together(filled.networks, judged.networks)
-    assert networks is not None
-    return replace(
-        filled,
-        name="rtd_mlm",
-        terms={**filled.terms, "edits": judged.terms["edits"]},
-        networks=on_one_copy(networks),
-    )
+    edits = {"edits": judged.terms["edits"]}
+    both = filled.joined(name="rtd_mlm", terms=edits, networks=judged.networks)
+    assert both.networks is not None
+    return replace(both, networks=on_one_copy(both.networks))
 
 
 def on_one_copy(networks: Networks) -> Networks:

@@ -70,7 +70,8 @@ def layer_contrast(anchors: str, layers: str, temperature: float) -> CrossSample
     """Layer term: each anchor chooses each of its own layers against all layers of the others.
 
     The other layers of its own sentence are neither positives nor negatives. The loss is the mean
-    over anchors [rows, dim] and layers [rows, layers, dim].
+    over anchors and layers. Vectors are [rows, dim] for `anchors` and [rows, layers, dim] for
+    `layers`.
     """
 
     def term(vectors: Vectors, batch: Batch, _: Learner) -> LossAndMetrics:

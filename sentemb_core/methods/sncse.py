@@ -80,7 +80,10 @@ def soft_negated(settings: SNCSE, encoder: Encoder, text: ViewMaker, negation: V
 def opposite(text: ViewMaker, encoder: Encoder, negate: Negate = negated) -> ViewMaker:
     """Return a view of `text` with the opposite meaning, computed on its words.
 
-    It has no prompt yet, and is not sliced, so that no word is cut.
+    `text` must have no prompt and no slices, so that no word is cut.
+
+    Raises:
+        RecipeError: as `Encoder.framed`.
     """
     decode, encode = texts_of(encoder), tokens_of(encoder)
 

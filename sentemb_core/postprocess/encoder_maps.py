@@ -29,16 +29,17 @@ def with_map(
 ) -> Encoder:
     """Return the encoder with a map of this kind, fitted on its vectors.
 
-    A whitening is one more layer, or whitened rows of a static table. There a row of zeros stays
-    zero, and so does a text without a known word. A flow in the paper's shape is 45 layers: 45 MB
-    at 384 dimensions, 175 MB at 768. There such a text has the latent vector of zero.
+    A whitening is one more layer, or whitened rows of a static table. In a whitened table, a row of
+    zeros stays zero, and so does a text without a known word. With a flow, such a text has the
+    latent vector of zero. A flow in the paper's shape is 45 layers: 45 MB at 384 dimensions,
+    175 MB at 768.
 
     Args:
         encoder: The result shares its tokenizer and its transformer.
         vectors: Pooled vectors of its own texts.
         kind: The kind of map.
         keep: Dimensions that a whitening keeps. Default: all in which the vectors vary.
-        seed: Of a flow.
+        seed: Seed of a flow. A whitening draws nothing.
         progress: Called with the number of vectors that a flow has processed.
 
     Raises:

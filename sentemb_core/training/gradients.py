@@ -48,9 +48,12 @@ Groups = Sequence[Int64[np.ndarray, " _"]]
 def length_groups(
     lengths: Int64[np.ndarray, " rows"], slack: int, largest: int | None = None
 ) -> Groups:
-    """Return groups of at most `largest` rows of similar length, the longest first.
+    """Return groups of rows of similar length, the longest first.
 
-    A group has at most `slack` padding tokens: as many cost as much as one more pass.
+    Args:
+        lengths: Tokens of each row.
+        slack: Most padding tokens of a group; as many cost as much as one more pass.
+        largest: Most rows of a group. None: no limit.
     """
     order = np.argsort(-lengths, kind="stable")
     groups: list[np.ndarray] = []
@@ -135,6 +138,12 @@ class JointViews:
     def tokens(self) -> list[Tokens]:
         return [tokens for view in self.views.values() for tokens in view.tokens]
 
+    @cached_property
+    def targets(self) -> int:
+        """Return the number of targets of the single view."""
+        (view,) = self.views.values()
+        return sum(int((row != IGNORED).sum()) for row in view.targets or ())
+
 
 @dataclass(frozen=True)
 class Pass:
@@ -160,8 +169,13 @@ class GradientJob:
     def run(self, batch: Batch, step: int, chunk: int | None) -> StepResult:
         """Add the gradients of a step to the parameters and return its loss and metrics.
 
-        Steps count from 0. Views with one forward pass are encoded together, in passes of similar
-        length: with a gradient cache of at most `chunk` rows, without it with all activations.
+        Views with one forward pass are encoded together, in passes of similar length.
+
+        Args:
+            batch: The views of the step.
+            step: Number of the step, from 0.
+            chunk: Most rows of a pass, with a gradient cache. None: no cache, so the activations of
+                all passes are in memory at once.
         """
         joints = list(self._joint_views(batch))
         passes = [part for joint in joints for part in self._passes(joint, chunk)]
@@ -234,11 +248,10 @@ class GradientJob:
         """Return this pass's part of the row losses. The sum over all passes is their mean."""
         total = torch.zeros((), device=rows.ids.device)
         ((view_name, view),) = joint.views.items()
-        targets = sum(int((row != IGNORED).sum()) for row in view.targets or ())
         for name, (weight, term) in self.method.sample_terms.items():
             if term.view != view_name:
                 continue
-            count = targets if term.per == "target" else len(view)
+            count = joint.targets if term.per == "target" else len(view)
             value = term.loss(self.learner, rows).float() / max(1, count)
             metrics[name] = metrics.get(name, 0.0) + value.item()
             total = total + weight * value

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 import numpy as np
-from jaxtyping import Bool, Float64, Int, Int64, Shaped
+from jaxtyping import Bool, Float64, Int, Int32, Int64, Shaped
 
 from sentemb_core.documents import Documents, Tokens
 
@@ -216,6 +216,11 @@ def extents(corpus: Documents, documents: Int64[np.ndarray, " rows"]) -> list[tu
     """Return the first sentence of each document, and the first sentence after it."""
     begins, ends = corpus.offsets[documents], corpus.offsets[documents + 1]
     return list(zip(begins.tolist(), ends.tolist(), strict=True))
+
+
+def content_lengths(corpus: Documents, begin: int, end: int) -> Int32[np.ndarray, " sentences"]:
+    """Return the number of content tokens of sentences `begin` to `end` - 1, not truncated."""
+    return corpus.uncut_lengths[begin:end] - 2 * corpus.special_tokens
 
 
 def joined_texts(
