@@ -3,34 +3,20 @@
 import csv
 import json
 import re
-from collections import deque
 from collections.abc import Iterator
-from io import BufferedReader
-from itertools import dropwhile, islice
+from io import BufferedReader, BytesIO
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from sentemb_core.config.run import CorpusConfig
-from sentemb_core.corpus.checks import BadRow
+from sentemb_core.corpus.checks import EXCERPT, BadRow
 from sentemb_core.corpus.columns import Columns, Row, used_columns
-from sentemb_core.corpus.source import BOM, ROW_BYTES, lines, open_bytes, source_format
+from sentemb_core.corpus.source import BOM, ROW_BYTES, open_bytes, source_format
 from sentemb_core.errors import MissingColumnError, UnreadableSourceError
 
 
-class _Line(NamedTuple):
-    """A line of the file, counted from 1, and the offset of its first undecodable byte."""
-
-    number: int
-    text: str
-    bad_byte: int | None
-
-
-class _CsvRow(NamedTuple):
-    """The first line of a row, its first undecodable byte, and its cells or what is wrong."""
-
-    first: _Line
-    bad_byte: int | None
-    cells: list[str] | csv.Error
+class _StrayQuoteError(csv.Error):
+    """No quote closes a cell, or text follows the quote that closes it."""
 
 
 def csv_rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
@@ -38,16 +24,19 @@ def csv_rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
     name = Path(config.source).name
     csv.field_size_limit(max(config.max_characters, 1 << 17))
     with open_bytes(config) as file:
-        rows = _rows(_decoded(file, config.encoding), config)
-        header, columns = _header(next(rows, None), config)
-        for number, (first, bad_byte, cells) in enumerate(rows):
-            where = f"{name}, line {first.number}"
+        lines = _Lines(file, config.encoding)
+        first = lines.skip_blank()
+        tabs = source_format(config.source) == "tsv"
+        rows = _rows(lines, "\t" if tabs else separator(first))
+        header, columns = _header(next(rows, []), lines, config)
+        for number, cells in enumerate(rows):
+            where = f"{name}, line {lines.number}"
             if isinstance(cells, csv.Error) and _over_long(cells):
-                yield BadRow(where, number, "over-long", first.text)
-            elif bad_byte is not None:
-                yield BadRow(f"{name}, byte {bad_byte}", number, "encoding", first.text)
+                yield BadRow(where, number, "over-long", lines.first)
+            elif lines.bad_byte is not None:
+                yield BadRow(f"{name}, byte {lines.bad_byte}", number, "encoding", lines.first)
             elif isinstance(cells, csv.Error) or len(cells) != len(header):
-                yield BadRow(where, number, "broken-row", first.text)
+                yield BadRow(where, number, "broken-row", lines.first)
             else:
                 record = dict[str, Any](zip(header, cells, strict=True))
                 if columns.sentences:
@@ -55,20 +44,26 @@ def csv_rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
                 yield columns.row(where, number, record)
 
 
-def _header(row: _CsvRow | None, config: CorpusConfig) -> tuple[list[str], Columns]:
+def _header(
+    header: list[str] | csv.Error, lines: "_Lines", config: CorpusConfig
+) -> tuple[list[str], Columns]:
     """Return the names of all columns, and those in use.
 
     Raises:
         UnreadableSourceError: a byte is not of the encoding.
-        MissingColumnError: names repeat, or no name is that of a used column.
+        MissingColumnError: a quote is stray, names repeat, or no name is that of a used column.
     """
     name = Path(config.source).name
-    if row and row.bad_byte is not None:
+    if lines.bad_byte is not None:
         raise UnreadableSourceError(
-            f"The header of {name} is not {config.encoding} at byte {row.bad_byte}: name another "
+            f"The header of {name} is not {config.encoding} at byte {lines.bad_byte}: name another "
             "--encoding."
         )
-    header = row.cells if row else []
+    if isinstance(header, _StrayQuoteError):
+        raise MissingColumnError(
+            f"A quoted column name of {name} must end with a quote before the next separator: "
+            f"found {lines.first[:EXCERPT]!r} in line {lines.number}. Close or remove the quote."
+        )
     if isinstance(header, csv.Error):
         raise header
     if len(set(header)) < len(header):
@@ -95,62 +90,152 @@ def separator(header: str) -> str:
     return next((mark for mark in ",;\t" if mark in unquoted), ",")
 
 
-def _decoded(file: BufferedReader, encoding: str) -> Iterator[_Line]:
-    offset = 0
-    for number, line in enumerate(lines(file), 1):
-        bad_byte = None
-        try:
-            text = line.decode(encoding)
-        except UnicodeDecodeError as error:
-            bad_byte = offset + error.start
-            text = line.decode(encoding, "surrogateescape")
-        yield _Line(number, text if offset else text.removeprefix(BOM), bad_byte)
-        offset += len(line)
-
-
-def _rows(source: Iterator[_Line], config: CorpusConfig) -> Iterator[_CsvRow]:
-    """Yield the header and all rows. The lines after the first line of a broken row are read again.
+def _rows(lines: "_Lines", delimiter: str) -> Iterator[list[str] | csv.Error]:
+    """Yield the cells of the header and of all rows, or what is wrong with a row.
 
     Lines of a quoted cell may look like rows. If text follows a quote that closes a cell in a later
-    line, or if no quote closes it, the opening quote is the fault.
+    line, or if no quote closes it, the opening quote is the fault. The later lines are read again.
     """
-    ahead = deque(islice(dropwhile(lambda line: not line.text.strip(), source), 1))
-    if not ahead:
-        return
-    tabs = source_format(config.source) == "tsv"
-    delimiter = "\t" if tabs else separator(ahead[0].text)
-
-    def following() -> _Line | None:
-        return ahead.popleft() if ahead else next(source, None)
-
-    while first := following():
-        row, size = [first], len(first.text)
-        quoted = _quoted_after(first.text, False, delimiter)
-        while quoted and size < ROW_BYTES and (line := following()):
-            row.append(line)
-            size += len(line.text)
-            quoted = _quoted_after(line.text, True, delimiter)
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    while True:
+        lines.begin_row()
         try:
-            cells = _cells([line.text for line in row], quoted, delimiter)
+            row = next(reader)
+        except StopIteration:
+            return
         except csv.Error as error:
-            cells = error
-            if not _over_long(error):
-                ahead.extendleft(reversed(row[1:]))
-                row = [first]
-        if cells:
-            bad_bytes = (line.bad_byte for line in row if line.bad_byte is not None)
-            yield _CsvRow(first, next(bad_bytes, None), cells)
+            row = error
+            if not (_over_long(error) and lines.skip_row(delimiter)):
+                row = _StrayQuoteError()
+                if lines.count == 1 and not _over_long(error):
+                    row = _cells(lines.first, delimiter)
+                lines.read_again()
+        if row:
+            yield row
 
 
-def _cells(row: list[str], quoted: bool | None, delimiter: str) -> list[str]:
-    """Return the cells of a row of lines, no cell for an empty line; `quoted` is its last state."""
-    if quoted or (quoted is None and len(row) > 1):
-        raise csv.Error("a quote is stray, or is never closed")
-    texts = iter([*row, ""])
-    cells = next(csv.reader(texts, delimiter=delimiter))
-    if next(texts, None) != "":
-        raise csv.Error("the row ends in another line")
-    return cells
+def _cells(line: str, delimiter: str) -> list[str] | csv.Error:
+    """Return the cells of a row of one line, where text may follow a quote that closes a cell."""
+    texts = iter([line, ""])
+    try:
+        cells = next(csv.reader(texts, delimiter=delimiter))
+    except csv.Error as error:
+        return error
+    return cells if next(texts, None) == "" else _StrayQuoteError()
+
+
+class _Lines:
+    """The decoded lines of a file for `csv.reader`; at most ROW_BYTES are read of one row.
+
+    Attributes:
+        first: The first line of the row.
+        number: The number of this line in the file, counted from 1.
+        count: How many lines of the row were read.
+        bad_byte: The offset of the row's first byte that is not of the encoding.
+    """
+
+    def __init__(self, file: BufferedReader, encoding: str) -> None:
+        self.first = self._last = ""
+        self.number = 1
+        self.count = 0
+        self.bad_byte: int | None = None
+        self._file = file
+        self._encoding = encoding
+        self._start = self._second = self._end = 0  # offsets: two lines, and what is read
+        self._ahead = BytesIO()  # lines after the first, as bytes: many strings are larger
+        self._looked_ahead = False
+
+    def skip_blank(self) -> str:
+        """Return the first line that is not blank. It is the next line, too."""
+        while line := self._line():
+            if (text := self._decoded(line)).strip():
+                self._ahead = BytesIO(line)
+                return text
+            self._end += len(line)
+            self.number += 1
+        return ""
+
+    def begin_row(self) -> None:
+        """Begin a row with the next line."""
+        self.number += self.count
+        self.count = 0
+        self.bad_byte = None
+        self._start = self._end
+        self._looked_ahead = False
+
+    def read_again(self) -> None:
+        """Begin the next row with the second line of this one."""
+        if self._looked_ahead:
+            self._ahead.seek(0)
+        self.count = 1
+        self._end = self._second
+        if self.bad_byte is not None and self.bad_byte >= self._end:
+            self.bad_byte = None
+
+    def skip_row(self, delimiter: str) -> bool:
+        """Skip to the end of a row with a field over the limit; return whether the row ends."""
+        quoted = _quoted_after(self._last, self.count > 1, delimiter)
+        while quoted and (line := next(self, None)) is not None:
+            quoted = _quoted_after(line, True, delimiter)
+        return quoted is False or (quoted is None and self.count == 1)
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        line = self._next_ahead() if self.count else self._line()
+        if not line:
+            raise StopIteration
+        if not self.count and len(line) >= ROW_BYTES and not line.endswith(b"\n"):
+            self._skip_line(line)
+        self._last = self._decoded(line)
+        self._end += len(line)
+        self.count += 1
+        if self.count == 1:
+            self.first = self._last
+            self._second = self._end
+        return self._last
+
+    def _line(self) -> bytes:
+        """Return the next line, or its first ROW_BYTES. Its beginning may be one read again."""
+        line = self._ahead.readline()
+        return line if line.endswith(b"\n") else line + self._file.readline(ROW_BYTES - len(line))
+
+    def _next_ahead(self) -> bytes:
+        """Return a later line of the row, or nothing if the row would be above ROW_BYTES.
+
+        Nothing, too, if the line is already read again. Then it was in a quoted cell, and the fault
+        that ended that cell also ends this one: time stays linear.
+        """
+        if not self._looked_ahead:
+            if self._ahead.tell() < self._ahead.getbuffer().nbytes:
+                return b""
+            self._ahead = BytesIO()
+            self._looked_ahead = True
+        room = ROW_BYTES - (self._end - self._start)
+        line = self._file.readline(room)
+        self._ahead.write(line)
+        return line if len(line) < room or line.endswith(b"\n") else b""
+
+    def _skip_line(self, line: bytes) -> None:
+        """Skip a line above ROW_BYTES and raise the error of a field over the limit: one row."""
+        self.first = line[: 4 * EXCERPT].decode(self._encoding, "surrogateescape")
+        self._last = ""
+        self.count = 1
+        while line and not line.endswith(b"\n"):
+            self._end += len(line)
+            line = self._line()
+        self._end += len(line)
+        raise csv.Error("line larger than the limit")
+
+    def _decoded(self, line: bytes) -> str:
+        try:
+            text = line.decode(self._encoding)
+        except UnicodeDecodeError as error:
+            text = line.decode(self._encoding, "surrogateescape")
+            if self.bad_byte is None:
+                self.bad_byte = self._end + error.start
+        return text if self._end else text.removeprefix(BOM)
 
 
 def _over_long(error: csv.Error) -> bool:

@@ -1,9 +1,17 @@
 """CSV as spreadsheets and databases write it; a broken row costs no other row."""
 
+import csv
+import tracemalloc
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from sentemb_core.config.run import CorpusConfig
+from sentemb_core.corpus import csv_rows
+from sentemb_core.corpus.checks import BadRow
 from sentemb_core.errors import MissingColumnError
 from tests.corpus.made import quarantined, read
 
@@ -60,6 +68,16 @@ def test_a_header_of_other_names_is_refused(tmp_path: Path, text: str, values: s
         read(write(tmp_path / "a.csv", text), text_column="body")
 
 
+@pytest.mark.parametrize(
+    "text",
+    ['id,"text\n1,One. Two.\n', 'id,"te"xt,"more\n', f'id,"text\n{"1,One. Two." * 20_000}\n'],
+    ids=["never closed", "closed too early", "above the limit of a cell"],
+)
+def test_a_stray_quote_in_the_header_is_e104(tmp_path: Path, text: str) -> None:
+    with pytest.raises(MissingColumnError, match=r"'id,\"te.* in line 1\. Close or remove"):
+        read(write(tmp_path / "a.csv", text), text_column="text")
+
+
 LONG = "".join(f"Step {k}, disk failed.\n" for k in range(8_000))
 LONG_CELLS = {
     "lines like rows": LONG,
@@ -108,12 +126,103 @@ def test_an_unclosed_quote_hides_no_later_row(tmp_path: Path, closed: bool) -> N
     assert len(documents) == 20_001
 
 
-def test_many_stray_quotes_are_read_in_linear_time(tmp_path: Path) -> None:
-    rows = "".join(f'{k},"open {k}\n' for k in range(20_000))
-    source = write(tmp_path / "a.csv", f"id,text\n{rows}x,One. Two.\n")
+@pytest.mark.parametrize("line", ['1,"open', '",z","'], ids=["open", "closed and opened"])
+def test_many_stray_quotes_are_read_in_linear_time(tmp_path: Path, line: str) -> None:
+    source = write(tmp_path / "a.csv", "id,text\n" + f"{line}\n" * 20_000 + "x,One. Two.\n")
     report, documents, _ = read(source)
     assert report.quarantined == {"broken-row": 20_000}
     assert [document.sentences for document in documents] == [["One.", "Two."]]
+
+
+@pytest.mark.parametrize("end", ["\n", ""], ids=["a row follows", "the file ends"])
+@pytest.mark.parametrize("quote", ["", '"'], ids=["plain", "quoted"])
+def test_a_line_above_row_bytes_is_one_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quote: str, end: str
+) -> None:
+    monkeypatch.setattr(csv_rows, "ROW_BYTES", 100)
+    line = f"B,{quote}{'a,b. ' * 99}{quote}{end}"
+    text = f"title,text\nA,One. Two.\n{line}{f'C,Three. Four.{end}lone{end}' if end else ''}"
+    report, documents, out = read(write(tmp_path / "a.csv", text))
+    assert report.quarantined == {"over-long": 1} | ({"broken-row": 1} if end else {})
+    assert len(documents) == (2 if end else 1)
+    places = [(bad["where"], bad["excerpt"][:4]) for bad in quarantined(out)]
+    assert places == [("a.csv, line 3", line[:4]), ("a.csv, line 5", "lone")][: 2 if end else 1]
+
+
+def test_rows_after_a_quote_open_over_row_bytes_are_read_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also the line in which the look-ahead ends."""
+    rows = "".join(f"{k},One of {k}. Two.\n" for k in range(30))
+    for size in range(100, 130):
+        monkeypatch.setattr(csv_rows, "ROW_BYTES", size)
+        source = write(tmp_path / "a.csv", f'id,text\nx,"open\n{rows}')
+        report, documents, out = read(source, id_column="id")
+        assert report.quarantined == {"broken-row": 1}
+        assert [document.doc_id for document in documents] == list(map(str, range(30)))
+        assert quarantined(out)[0]["where"] == "a.csv, line 2"
+
+
+def test_lines_after_an_open_quote_are_kept_as_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    size = 1 << 16
+    monkeypatch.setattr(csv_rows, "ROW_BYTES", size)
+    source = write(tmp_path / "a.csv", 'id,text\nx,"open\n' + "1,a\n" * size)
+    rows = csv_rows.csv_rows(CorpusConfig(source=str(source), max_characters=1))
+    tracemalloc.start()
+    try:
+        assert isinstance(next(rows), BadRow)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < size + (1 << 20)  # with the buffer of the csv module; strings need 3 MB
+    assert next(rows).where == "a.csv, line 3"
+
+
+def reference(lines: list[str]) -> list[tuple[int, list[str]]]:
+    """Return the number of the first line and the cells of each row; no cells if it is broken.
+
+    A row is the fewest lines in which every quote is closed, else one broken line.
+    """
+    rows: list[tuple[int, list[str]]] = []
+    at = 0
+    while at < len(lines):
+        cells, size = list[str](), 1
+        for end in range(at + 1, len(lines) + 1):
+            try:
+                [cells] = csv.reader(lines[at:end], strict=True)
+                size = end - at
+            except csv.Error as error:
+                if "unexpected end" in str(error):
+                    continue
+            break
+        if cells or lines[at].strip("\r\n"):
+            rows.append((at + 1, cells))
+        at += size
+    return rows
+
+
+@given(
+    pieces=st.lists(
+        st.sampled_from(['"', ",", "\n", "a", "\r\n", '""', ',"', '",', '"\n', '\n",a","\n']),
+        max_size=40,
+    )
+)
+def test_a_row_is_the_fewest_lines_that_close_every_quote(pieces: list[str]) -> None:
+    lines = ["id,text\n", *"".join(pieces).splitlines(keepends=True)]
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "a.csv")
+        path.write_bytes("".join(lines).encode())
+        found = list(csv_rows.csv_rows(CorpusConfig(source=str(path), id_column="id")))
+    wanted = reference(lines)[1:]
+    assert [row.where for row in found] == [f"a.csv, line {number}" for number, _ in wanted]
+    for row, (_, cells) in zip(found, wanted, strict=True):
+        if len(cells) == 2:
+            assert not isinstance(row, BadRow)
+            assert [row.doc_id, row.text] == cells
+        else:  # spreadsheets write no text after a quote that closes a cell; it may be a row
+            assert isinstance(row, BadRow) or '"' in lines[int(row.where.split()[-1]) - 1]
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.tsv"])
