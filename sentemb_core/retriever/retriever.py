@@ -47,7 +47,7 @@ class Retriever:
 
     def read_texts(self, texts: Sequence[str]) -> Readings:
         """Return queries, titles or other texts, each read as one."""
-        return self._read([[text] for text in texts], documents=False)
+        return self.read_sentences([[text] for text in texts], documents=False)
 
     def read_documents(
         self, documents: Sequence[Sequence[str]], progress: Progress | None = None
@@ -56,21 +56,22 @@ class Retriever:
 
         `progress` is called with the number of sentences that the first encoder has read.
         """
-        return self._read(documents, documents=True, progress=progress)
+        return self.read_sentences(documents, documents=True, progress=progress)
 
-    def _read(
+    def read_sentences(
         self,
         items: Sequence[Sequence[str]],
         *,
         documents: bool,
         progress: Progress | None = None,
     ) -> Readings:
+        """Return either side of a search, given as lists of sentences."""
         texts = [" ".join(sentences) for sentences in items]
         units = [[text] for text in texts] if self.spec.unit == "text" else items
         starts = np.concatenate([[0], np.cumsum([len(unit) for unit in units])]).astype(np.int64)
         flat = [sentence for unit in units for sentence in unit]
         sides: dict[str, Sides] = {}
-        tokens = None
+        tokens: dict[str, TokenVectors] = {}
         for name, encoder in self.encoders.items():
             sequences = encoder.tokenise(flat)
             first = not sides
@@ -79,7 +80,7 @@ class Retriever:
                     encoder, sequences, self.token_map, merged=documents, progress=progress
                 )
                 vectors = read.vectors
-                tokens = TokenVectors(read.tokens.rows, read.tokens.starts[starts])
+                tokens[name] = TokenVectors(read.tokens.rows, read.tokens.starts[starts])
             else:
                 vectors = encode(encoder, sequences, progress=progress if first else None)
             sides[name] = side_of(vectors, starts)

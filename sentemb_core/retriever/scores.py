@@ -37,12 +37,12 @@ class Readings:
     Attributes:
         texts: Whole texts, for words.
         vectors: Vectors by the folder of their encoder.
-        tokens: Token vectors; those of documents may be in int8.
+        tokens: Token vectors by the folder of their encoder; those of documents are in int8.
     """
 
     texts: Sequence[str]
     vectors: Mapping[str, Sides] = field(default_factory=dict[str, Sides])
-    tokens: TokenVectors | None = None
+    tokens: Mapping[str, TokenVectors] = field(default_factory=dict[str, TokenVectors])
 
     def side(self, spec: RetrieverSpec) -> Sides:
         """Return the vectors of the retriever's encoders as one."""
@@ -62,7 +62,10 @@ def scores_of_documents(spec: RetrieverSpec, texts: Readings, documents: Reading
     semantic = None
     if spec.vectors:
         semantic = text_scores(texts.side(spec), documents.side(spec), spec.best_sentence)
-    late = _late_of_documents(texts.tokens, documents.tokens) if spec.tokens else None
+    late = None
+    if spec.tokens:
+        first = spec.vectors[0].folder
+        late = _late_of_documents(texts.tokens[first], documents.tokens[first])
     return _combined(spec, spec.shares[0], semantic, _lexical(spec, texts, documents), late)
 
 
@@ -71,7 +74,10 @@ def scores_of_texts(spec: RetrieverSpec, documents: Readings, texts: Readings) -
     semantic = None
     if spec.vectors:
         semantic = document_scores(documents.side(spec), texts.side(spec), spec.best_sentence)
-    late = _late_of_texts(documents.tokens, texts.tokens) if spec.tokens else None
+    late = None
+    if spec.tokens:
+        first = spec.vectors[0].folder
+        late = _late_of_texts(documents.tokens[first], texts.tokens[first])
     return _combined(spec, spec.shares[1], semantic, _lexical(spec, documents, texts), late)
 
 
@@ -106,10 +112,7 @@ def _combined(
     return scores
 
 
-def _late_of_documents(texts: TokenVectors | None, documents: TokenVectors | None) -> Late:
-    assert texts, "the retriever has token vectors"
-    assert documents, "the retriever has token vectors"
-
+def _late_of_documents(texts: TokenVectors, documents: TokenVectors) -> Late:
     def late(
         rows: Int64[np.ndarray, " n"], among: Bool[np.ndarray, "n candidates"]
     ) -> Float32[np.ndarray, "n candidates"]:
@@ -123,10 +126,7 @@ def _late_of_documents(texts: TokenVectors | None, documents: TokenVectors | Non
     return late
 
 
-def _late_of_texts(documents: TokenVectors | None, texts: TokenVectors | None) -> Late:
-    assert texts, "the retriever has token vectors"
-    assert documents, "the retriever has token vectors"
-
+def _late_of_texts(documents: TokenVectors, texts: TokenVectors) -> Late:
     def late(
         rows: Int64[np.ndarray, " n"], among: Bool[np.ndarray, "n candidates"]
     ) -> Float32[np.ndarray, "n candidates"]:
