@@ -7,13 +7,14 @@ tokens, in both directions.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from jaxtyping import Bool, Float, Float32, Int64
 
 from sentemb_core.evaluation.ranking import ScoreRows
 from sentemb_core.evaluation.validation_scores import Scorers
-from sentemb_core.retriever.fusion import first_places, fused, ranked_again
+from sentemb_core.retriever.fusion import Among, Scores, first_places, fused, ranked_again
 from sentemb_core.retriever.spec import RERANKED, TOKEN_SHARES, RetrieverSpec
 from sentemb_core.retriever.tokens import (
     TokenVectors,
@@ -97,19 +98,37 @@ def _combined(
         return lexical
 
     def scores(rows: Int64[np.ndarray, " n"]) -> Float[np.ndarray, "n candidates"]:
-        by_vectors = total = semantic(rows)
         by_words = lexical(rows) if lexical else None
-        if by_words is not None:
-            total = fused([(share, by_vectors), (1 - share, by_words)])
-        if late is None:
-            return total
-        among = first_places(total, RERANKED) | first_places(by_vectors, RERANKED)
-        parts = [by_vectors, late(rows, among)]
-        parts += [] if by_words is None else [by_words]
-        again = fused(list(zip(TOKEN_SHARES, parts, strict=False)), among)
-        return ranked_again(total, again, among)
+        again = partial(late, rows) if late else None
+        return combined(share, semantic(rows), by_words, again)
 
     return scores
+
+
+def combined(
+    share: float,
+    by_vectors: Scores,
+    by_words: Scores | None,
+    late: Callable[[Among], Scores] | None,
+) -> Scores:
+    """Return the score of each candidate from the scores of the parts.
+
+    Args:
+        share: Weight of `by_vectors`; that of `by_words` is 1 - share.
+        by_vectors: Semantic scores.
+        by_words: Lexical scores.
+        late: Late interaction of the candidates that are marked.
+    """
+    total = by_vectors
+    if by_words is not None:
+        total = fused([(share, by_vectors), (1 - share, by_words)])
+    if late is None:
+        return total
+    among = first_places(total, RERANKED) | first_places(by_vectors, RERANKED)
+    parts = [by_vectors, late(among)]
+    parts += [] if by_words is None else [by_words]
+    again = fused(list(zip(TOKEN_SHARES, parts, strict=False)), among)
+    return ranked_again(total, again, among)
 
 
 def _late_of_documents(texts: TokenVectors, documents: TokenVectors) -> Late:

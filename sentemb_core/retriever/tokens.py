@@ -25,6 +25,7 @@ from sentemb_core.encoder.devices import one_thread_each
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import BadDataError
 from sentemb_core.postprocess.whitening import SOFT, fitted_whitening
+from sentemb_core.retriever.vectors import rows_of
 
 DIMENSIONS = 128
 """Dimensions of a token vector; nothing is lost against MiniLM's 384."""
@@ -44,13 +45,11 @@ class TokenVectors:
     """Token vectors of texts: text i has the rows starts[i] to starts[i + 1] - 1."""
 
     rows: Float32[np.ndarray, "rows dim"] | Int8[np.ndarray, "rows dim"]
-    starts: Int64[np.ndarray, " texts+1"]
+    starts: Int64[np.ndarray, " bounds"]
 
     def of(self, texts: Int64[np.ndarray, " some"]) -> "TokenVectors":
         """Return the token vectors of some texts, in float32."""
-        sizes = np.diff(self.starts)[texts]
-        starts = np.concatenate([[0], np.cumsum(sizes)])
-        places = np.arange(starts[-1]) + np.repeat(self.starts[texts] - starts[:-1], sizes)
+        places, starts = rows_of(self.starts, texts)
         rows = self.rows[places].astype(np.float32)
         return TokenVectors(rows / SCALE if self.rows.dtype == np.int8 else rows, starts)
 
@@ -165,4 +164,5 @@ def late_interaction_of_texts(
 ) -> Float32[np.ndarray, " texts"]:
     """Return T of each text with one document; `texts` are in float32."""
     best = (texts.rows @ document.T).max(axis=1)
-    return np.add.reduceat(best, texts.starts[:-1]) / np.diff(texts.starts)
+    sizes = np.diff(texts.starts).astype(np.float32)
+    return np.add.reduceat(best, texts.starts[:-1]) / sizes

@@ -25,11 +25,11 @@ class Sides:
 
     vectors: Float32[np.ndarray, "texts dim"]
     sentences: Float32[np.ndarray, "sentences dim"]
-    starts: Int64[np.ndarray, " texts+1"]
+    starts: Int64[np.ndarray, " bounds"]
 
 
 def side_of(
-    sentences: Float32[np.ndarray, "sentences dim"], starts: Int64[np.ndarray, " texts+1"]
+    sentences: Float32[np.ndarray, "sentences dim"], starts: Int64[np.ndarray, " bounds"]
 ) -> Sides:
     """Return texts whose vectors are the mean directions of their sentences."""
     sums = np.add.reduceat(sentences, starts[:-1], axis=0, dtype=np.float64)
@@ -71,10 +71,17 @@ def document_scores(documents: Sides, texts: Sides, best_sentence: float) -> Sco
 
 
 def _of(side: Sides, rows: Int64[np.ndarray, " n"]) -> Sides:
-    sizes = np.diff(side.starts)[rows]
-    starts = np.concatenate([[0], np.cumsum(sizes)])
-    places = np.arange(starts[-1]) + np.repeat(side.starts[rows] - starts[:-1], sizes)
+    places, starts = rows_of(side.starts, rows)
     return Sides(side.vectors[rows], side.sentences[places], starts)
+
+
+def rows_of(
+    starts: Int64[np.ndarray, " bounds"], texts: Int64[np.ndarray, " some"]
+) -> tuple[Int64[np.ndarray, " rows"], Int64[np.ndarray, " some+1"]]:
+    """Return the rows of some texts, one text after the other, and where each text starts."""
+    sizes = np.diff(starts)[texts]
+    bounds = np.concatenate([[0], np.cumsum(sizes)])
+    return np.arange(bounds[-1]) + np.repeat(starts[texts] - bounds[:-1], sizes), bounds
 
 
 def _best_sentences(

@@ -11,7 +11,7 @@ from jaxtyping import Float64, Int64
 
 from sentemb_core.evaluation.ranking import ScoreRows
 from sentemb_core.retrieval.bm25 import BM25, ENGLISH
-from sentemb_core.retriever.fusion import fused
+from sentemb_core.retriever.fusion import Scores, fused
 from sentemb_core.retriever.spec import Words
 from sentemb_core.tokenize import words
 
@@ -49,11 +49,14 @@ TERMS: dict[Words, tuple[Callable[[str], Iterator[str]], ...]] = {
 
 def lexical_scores(kind: Words, queries: Sequence[str], texts: Sequence[str]) -> ScoreRows:
     """Return the lexical score of every text for every query: the sum of standardised BM25s."""
-    first, *others = [BM25(texts, terms=terms).score_rows(queries) for terms in TERMS[kind]]
-    if not others:
-        return first
+    parts = [BM25(texts, terms=terms).score_rows(queries) for terms in TERMS[kind]]
 
     def scores(places: Int64[np.ndarray, " n"]) -> Float64[np.ndarray, "n texts"]:
-        return fused([(1.0, each(places)) for each in (first, *others)])
+        return summed([part(places) for part in parts])
 
     return scores
+
+
+def summed(parts: Sequence[Scores]) -> Scores:
+    """Return the sum of standardised scores; a single part as it is."""
+    return fused([(1.0, part) for part in parts]) if len(parts) > 1 else parts[0]
