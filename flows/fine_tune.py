@@ -77,7 +77,7 @@ def train_on_labels(
     """
     return train_encoder(
         encoder,
-        tokenise_sentences(labels.documents, None, encoder),
+        tokenise_sentences(labels.documents, None, encoder, counterparts=True),
         by_epochs(training, labels.count, limits),
         validation_pool=validation_pool,
         judged=sentences,

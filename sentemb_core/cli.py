@@ -53,6 +53,15 @@ Model = Annotated[
 ]
 
 
+Prompt = Annotated[
+    str | None,
+    Parameter(
+        help="Text before each of them ('query: '), the name of a prompt of the encoder's folder, "
+        "or none. Default: as the folder states."
+    ),
+]
+
+
 MOST_SENTENCES = 200_000
 """Sentences on which a map is fitted: vectors of 768 dimensions take 600 MB."""
 
@@ -199,7 +208,7 @@ def annotate(
     from sentemb_core.store.disk import replacing_in
 
     with open_encoder(model) as encoder:
-        vectors = embed_texts(encoder, sentences)
+        vectors = embed_texts(encoder, sentences, role="sentence")
         unknown, tokens = unknown_tokens(encoder.tokenizer, sentences)
     if 2 * unknown >= tokens:
         console.remark(
@@ -243,6 +252,8 @@ def export(
             help="Maximum tokens per text. Default: as for the encoder here.",
         ),
     ] = None,
+    query_prompt: Prompt = None,
+    document_prompt: Prompt = None,
     json: Json = False,
 ) -> int:
     """Export an encoder to a folder that SentenceTransformer and AutoModel load.
@@ -255,7 +266,9 @@ def export(
     from sentemb_core.encoder.modules import written_by_us
     from sentemb_core.encoder.start import encoder_folder
 
-    with open_encoder(model, max_length) as encoder:
+    given_settings = {"max_length": max_length}
+    given_settings |= {"query_prompt": query_prompt, "document_prompt": document_prompt}
+    with open_encoder(model, **given_settings) as encoder:
         given, length = encoder_folder(model), encoder.max_length
         source = given / "README.md" if given and written_by_us(given) else None
         card = (
@@ -302,7 +315,7 @@ def postprocess(
     with open_encoder(model) as encoder, open_documents(checked) as documents:
         texts = first_sentences(documents / "documents.parquet", MOST_SENTENCES)
         with progress("encode sentences", len(texts)) as update:
-            vectors = pooled_vectors(encoder, encoder.tokenise(texts), progress=update)
+            vectors = pooled_vectors(encoder, encoder.tokenise(texts, "sentence"), progress=update)
         with progress(f"fit the {named}", len(texts)) as update:
             mapped = with_map(encoder, vectors, by, keep=keep, progress=update)
         base = base_of(model)

@@ -66,8 +66,8 @@ def require_free(source: str, out: Path, *, overwrite: bool) -> None:
 
 
 @contextmanager
-def open_encoder(model: str, max_length: int | None = None) -> Generator[Any, None, None]:
-    """The encoder of this name, on the compute device.
+def open_encoder(model: str, **settings: Any) -> Generator[Any, None, None]:
+    """The encoder of this name and these settings (`EncoderConfig`), on the compute device.
 
     Raises:
         BadEmbeddingError: in the block; it names the encoder and its revision.
@@ -79,7 +79,7 @@ def open_encoder(model: str, max_length: int | None = None) -> Generator[Any, No
     from sentemb_core.errors import BadEmbeddingError
 
     console.log_to_stderr()
-    config = EncoderConfig(name=model, max_length=max_length)
+    config = EncoderConfig(name=model, **settings)
     encoder = start_encoder(config).to(compute_device())
     try:
         yield encoder

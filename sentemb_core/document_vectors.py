@@ -89,7 +89,7 @@ def encoded(encoder: Encoder, folder: Path) -> Iterator[Piece]:
     with progress("encode sentences", sentence_count(file)) as update:
         for some in pieces:
             rows = sentence_rows(some)
-            tokens = encoder.tokenise(rows["sentence"].to_pylist())
+            tokens = encoder.tokenise(rows["sentence"].to_pylist(), "sentence")
             with naming_documents(partial(_place, rows)):
                 vectors = encode(
                     encoder, tokens, progress=lambda count, done=done: update(done + count)
@@ -181,8 +181,9 @@ def query_vector(encoder: Encoder, query: str) -> Float32[np.ndarray, " dim"]:
     """
     if not query.strip():
         raise UsageError(f"The query is empty (found {query!r}). Name a text to search for.")
-    vector = embed_texts(encoder, [query])[0]
-    pieces = encoder.tokenizer.encode(query, add_special_tokens=encoder.add_special_tokens)
+    vector = embed_texts(encoder, [query], role="query")[0]
+    prompted = encoder.prompts.before("query") + query
+    pieces = encoder.tokenizer.encode(prompted, add_special_tokens=encoder.add_special_tokens)
     unknown, tokens = unknown_tokens(encoder.tokenizer, [query])
     if unknown == tokens or not vector.any():
         log.warning("The encoder knows no token of the query: the hits are random.")

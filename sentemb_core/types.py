@@ -18,6 +18,10 @@ Pooling = Literal[
 `cls_before_pooler`: the first token; `last`: the last token; the others: mean of two layers
 (`encoder.pooling.TWO_LAYERS`)."""
 
+Role = Literal["text", "query", "document", "sentence"]
+"""What an encoder reads a text as; it decides the prompt. `sentence`: a sentence of a document;
+`text`: neither a query nor a document."""
+
 Similarity = Literal["cosine", "dot"]
 """Similarity of two vectors, in the graph, the loss and validation."""
 

@@ -92,9 +92,15 @@ def draw_validation_pool(documents: ArtifactRef, config: ValidationConfig) -> Ar
 
 @stage("tokenise_sentences", version="3")
 def tokenise_sentences(
-    documents: ArtifactRef, validation_pool: ArtifactRef | None, encoder: ArtifactRef
+    documents: ArtifactRef,
+    validation_pool: ArtifactRef | None,
+    encoder: ArtifactRef,
+    counterparts: bool = False,
 ) -> ArtifactRef:
-    """Return the tokens that every round reuses; without a pool, no document is held out."""
+    """Return the tokens that every round reuses; without a pool, no document is held out.
+
+    With `counterparts`, the last sentence of a document is its counterpart (`draw_labels`).
+    """
     from sentemb_core.corpus.tokenise import write_tokens
     from sentemb_core.encoder.checkpoint import load_encoder
 
@@ -108,6 +114,8 @@ def tokenise_sentences(
             draft.path,
             add_special_tokens=model.add_special_tokens,
             unknown=model.unknown_id,
+            prompt=model.prompts.before("sentence"),
+            counterpart_prompt=model.prompts.before("query") if counterparts else None,
         )
     return draft.ref
 

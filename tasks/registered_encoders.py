@@ -158,7 +158,9 @@ def compare_with(uri: str, path: Path) -> "Match":
         from sentemb_core.encoder.batching import embed_texts
         from sentemb_core.encoder.checkpoint import load_encoder
 
-        vectors = embed_texts(load_encoder(find_encoder(str(path))), canaries.sentences)
+        vectors = embed_texts(
+            load_encoder(find_encoder(str(path))), canaries.sentences, role="sentence"
+        )
         return match_vectors(canaries, canaries.sentences, vectors)
     try:
         return match_index(canaries, path)

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from shutil import rmtree
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -339,6 +340,33 @@ def test_an_encoder_is_exported_with_another_length(call, model, tmp_path):
     assert len(encoder.tokenise(["w5 " * 50])[0]) == 9
     assert "9 tokens" in (folder / "README.md").read_text()
     assert load_encoder(Path(model)).max_length != 9
+
+
+def test_an_exported_encoder_keeps_the_prompts_that_options_state(call, model, corpus, tmp_path):
+    folder, index = tmp_path / "copy", str(tmp_path / "index.parquet")
+    prompts = {"query": "w70: ", "document": "w8 w9 "}
+    options = [part for role in prompts for part in (f"--{role}-prompt", prompts[role])]
+    assert call("export", model, str(folder), *options)[0] == 0
+    encoder = load_encoder(folder)
+    assert encoder.prompts.by_name == prompts
+    assert call("encode", str(folder), corpus, index, "--by", "sentence", *COLUMNS)[0] == 0
+    first, vector = (pq.read_table(index)[name][0].as_py() for name in ("sentence", "embedding"))
+    assert embed_texts(encoder, [prompts["document"] + first])[0] == pytest.approx(vector, abs=1e-6)
+    assert json.loads(call("canary", str(folder), index, "--json")[1])["same"]
+    for source in (index, corpus):
+        columns = COLUMNS if source == corpus else ()
+        hits = json.loads(call("search", str(folder), "w14", source, "--json", *columns)[1])
+        (query,) = embed_texts(encoder, [prompts["query"] + "w14"])
+        own = embed_texts(encoder, ["w14", "w15", "w15 w15 w14"], role="document").mean(axis=0)
+        assert hits[0]["doc_id"] == "d5"
+        assert hits[0]["score"] == pytest.approx(query @ own / np.linalg.norm(own), abs=1e-5)
+    assert call("search", model, "w14", index)[0] == 3  # the encoder without prompts
+
+
+@pytest.mark.parametrize("prompt", ["", "question"])
+def test_an_empty_prompt_or_an_unknown_name_is_e001(call, model, tmp_path, prompt):
+    code, _, error = call("export", model, str(tmp_path / "copy"), "--query-prompt", prompt)
+    assert (code, "E001" in error) == (2, True)
 
 
 @pytest.mark.parametrize(

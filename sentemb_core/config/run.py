@@ -83,6 +83,12 @@ class EncoderConfig(Config):
     similarity: Similarity | None = None
     """cosine: vectors are normalised. dot: inner product, the literal Eq. 2 of mutual. null: as a
     given folder states, else cosine."""
+    query_prompt: str | None = None
+    """Text before each query and counterpart (`query: `), the name of a prompt of the folder, or
+    none. null: as a given folder states."""
+    document_prompt: str | None = None
+    """Text before each document and each sentence of it (`passage: `), the name of a prompt of the
+    folder, or none. null: as a given folder states."""
     dim: int = Field(default=256, ge=8)
     """Dimensions of an encoder with random weights."""
     layers: int = Field(default=2, ge=1)

@@ -90,6 +90,8 @@ def write_tokens(
     *,
     add_special_tokens: bool,
     unknown: int,
+    prompt: str = "",
+    counterpart_prompt: str | None = None,
 ) -> TokenReport:
     """Tokenise all sentences of documents.parquet into shards of whole documents in `out`.
 
@@ -104,6 +106,9 @@ def write_tokens(
         out: Folder for `sentences-*.arrow`, `documents.parquet` and `meta.json`.
         add_special_tokens: Whether to add the tokenizer's special tokens: for transformers.
         unknown: Token for a sentence without any token (`Encoder.unknown_id`).
+        prompt: Text before each sentence. The cache has the texts without prompts.
+        counterpart_prompt: Text before the last sentence of each document, which is its
+            counterpart (`labels.write_labelled`). None: it is a sentence like the others.
 
     Raises:
         StorageError: the disk has no room even for the texts, a part of the cache.
@@ -111,10 +116,11 @@ def write_tokens(
     count, size = sentence_count(documents), sentence_bytes(documents)
     require_free(out, size, f"The texts of {count:,} sentences, without their tokens,")
     encode = _Encode(tokenizer_json, max_length, add_special_tokens, unknown)
+    prompts = (prompt, prompt if counterpart_prompt is None else counterpart_prompt)
     held_out = ValidationPool.open(pool).held_out_documents if pool else np.zeros(0, np.int64)
     with RowGroups(out / "documents.parquet", schemas.DOCUMENT_INDEX) as index:
         shards = in_pieces(
-            _sentences(documents, encode, held_out, index),
+            _sentences(documents, encode, prompts, held_out, index),
             (SHARD_SENTENCES, SHARD_BYTES),
             lambda batch: (len(batch), batch.column("text").nbytes),
         )
@@ -147,9 +153,16 @@ def write_tokens(
 
 
 def _sentences(
-    documents: Path, encode: "_Encode", held_out: Int64[np.ndarray, " held"], index: RowGroups
+    documents: Path,
+    encode: "_Encode",
+    prompts: tuple[str, str],
+    held_out: Int64[np.ndarray, " held"],
+    index: RowGroups,
 ) -> Iterator[Any]:
-    """Yield batches of sentences with their tokens, and write their documents to the index."""
+    """Yield batches of sentences with their tokens, and write their documents to the index.
+
+    `prompts` are the text before each sentence and that before the last sentence of a document.
+    """
     schema = schemas.sentences(encode.token_type)
     first_row = first_sentence = 0
     for batch in _pieces(documents):
@@ -160,10 +173,22 @@ def _sentences(
         numbers = np.arange(first_sentence, first_sentence + len(texts))
         firsts = first_sentence + np.cumsum(counts) - counts
         index.write([batch.column("doc_id"), firsts, counts, np.isin(rows, held_out)])
-        encoded = encode(texts.to_pylist())
+        encoded = encode(_prompted(texts.to_pylist(), counts, *prompts))
         yield record_batch([numbers, np.repeat(rows, counts), texts, *encoded], schema)
         first_row += len(batch)
         first_sentence += len(texts)
+
+
+def _prompted(
+    texts: list[str], counts: Int64[np.ndarray, " documents"], each: str, last: str
+) -> list[str]:
+    """Return the texts of documents with these counts, each behind its prompt."""
+    if not (each or last):
+        return texts
+    before = [each] * len(texts)
+    for end in np.cumsum(counts).tolist():
+        before[end - 1] = last
+    return [prompt + text for prompt, text in zip(before, texts, strict=True)]
 
 
 def _pieces(documents: Path) -> Iterator[Any]:

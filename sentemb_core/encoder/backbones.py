@@ -62,6 +62,8 @@ def refuse_generators(folder: Path) -> None:
     """
     config = read_json(folder / "config.json")
     model_type = config.get("model_type")
+    if model_type is None:
+        return
     if _has_two_halves(model_type):
         kind = "an encoder and a decoder"
     elif is_causal(config) and not (folder / "modules.json").is_file():
@@ -76,7 +78,7 @@ def refuse_generators(folder: Path) -> None:
     )
 
 
-def _has_two_halves(model_type: str | None) -> bool:
+def _has_two_halves(model_type: str) -> bool:
     from transformers.models.auto.modeling_auto import MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES
 
     return (
@@ -86,9 +88,11 @@ def _has_two_halves(model_type: str | None) -> bool:
 
 def is_causal(config: Json) -> bool:
     """Whether a transformer of this config.json is a decoder: a token sees only earlier tokens."""
+    model_type = config.get("model_type")
+    if model_type is None:  # a static table, for which transformers need not be imported
+        return False
     from transformers.models.auto import modeling_auto as known
 
-    model_type = config.get("model_type")
     bidirectional = (
         model_type in known.MODEL_FOR_MASKED_LM_MAPPING_NAMES
         or model_type in BIDIRECTIONAL_GENERATORS

@@ -12,7 +12,7 @@ from torch import Tensor
 from sentemb_core.encoder.devices import any_shape, one_thread_each
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import BadEmbeddingError
-from sentemb_core.types import Precision
+from sentemb_core.types import Precision, Role
 
 log = logging.getLogger(__name__)
 
@@ -128,14 +128,14 @@ def _encoded(
 
 
 def embed_texts(
-    encoder: Encoder, texts: Sequence[str], dtype: Precision = "float32"
+    encoder: Encoder, texts: Sequence[str], dtype: Precision = "float32", *, role: Role = "text"
 ) -> Float32[np.ndarray, "n dim"]:
-    """Return the vectors of texts: tokenise and encode.
+    """Return the vectors of texts of one role: tokenise and encode.
 
     Raises:
         BadEmbeddingError: As `encode`.
     """
-    return encode(encoder, encoder.tokenise(texts), dtype=dtype)
+    return encode(encoder, encoder.tokenise(texts, role), dtype=dtype)
 
 
 def _equal_to(sequences: Sequence[np.ndarray]) -> Int64[np.ndarray, " n"]:

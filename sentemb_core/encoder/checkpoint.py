@@ -72,6 +72,7 @@ def save_encoder(
         entries.append({"idx": index, "name": str(index), "path": path, "type": kind})
     _write_json(folder / "modules.json", entries)
     stated = {"creator": CREATOR, "similarity_fn_name": encoder.similarity}
+    stated |= encoder.prompts.stated()
     _write_json(folder / "config_sentence_transformers.json", stated)
     if head_from:
         carry_head(head_from, folder)
@@ -258,6 +259,7 @@ def encoder_digest(encoder: Encoder) -> str:
 
     The whole tokenizer is not part of it: its description changes with the library's version.
     """
-    settings = encoder.max_length, encoder.pooling, encoder.similarity
+    settings = [encoder.max_length, encoder.pooling, encoder.similarity]
+    settings += [encoder.prompts.stated()] if encoder.prompts else []
     content = weights_digest(encoder), encoder.tokenizer.get_vocab(), settings
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

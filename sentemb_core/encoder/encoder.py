@@ -16,8 +16,9 @@ from sentemb_core.encoder.backbones import StaticTable, max_positions
 from sentemb_core.encoder.dense import require_layers
 from sentemb_core.encoder.packing import packed, packs, read_packed
 from sentemb_core.encoder.pooling import TWO_LAYERS, last_token, mean_pool, two_layer_mean
+from sentemb_core.encoder.prompts import Prompts
 from sentemb_core.errors import RecipeError
-from sentemb_core.types import Json, Pooling, Similarity
+from sentemb_core.types import Json, Pooling, Role, Similarity
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel  # its import takes as long as torch's
@@ -47,6 +48,7 @@ class Encoder(nn.Module):
         pooling: How token states become a sentence vector; a static table has `mean` only.
         similarity: cosine: `vectors` have length 1; dot: they are the pooled states.
         max_length: Tokens a sentence, special tokens included.
+        prompts: Texts before queries and documents.
         tokenizer_config: What transformers' AutoTokenizer needs besides tokenizer.json.
         layers: Layers after the pooling (`dense.require_layers`): a whitening, a normalizing flow.
 
@@ -62,6 +64,7 @@ class Encoder(nn.Module):
         pooling: Pooling,
         similarity: Similarity,
         max_length: int,
+        prompts: Prompts | None = None,
         tokenizer_config: Json | None = None,
         layers: nn.Sequential | None = None,
     ) -> None:
@@ -73,6 +76,7 @@ class Encoder(nn.Module):
         self.pooling: Pooling = pooling
         self.similarity: Similarity = similarity
         self.max_length = max_length
+        self.prompts = prompts or Prompts()
         self.tokenizer_config: Json = tokenizer_config or {}
         self.layers = None if layers is None else require_layers(layers, self.hidden_dim)
         self.eval()
@@ -87,6 +91,7 @@ class Encoder(nn.Module):
             "pooling": self.pooling,
             "similarity": self.similarity,
             "max_length": self.max_length,
+            "prompts": self.prompts,
             "tokenizer_config": self.tokenizer_config,
             "layers": layers,
         }
@@ -118,8 +123,15 @@ class Encoder(nn.Module):
         """Whether ids begin and end with a special token, for views that cut, join or frame rows.
 
         Raises:
-            RecipeError: Special tokens are in other places: T5 has one at the end only.
+            RecipeError: Special tokens are in other places (T5 has one at the end only), or a
+                prompt is a part of every row.
         """
+        if prompt := self.prompts.before("sentence"):
+            raise RecipeError(
+                "A method that cuts, joins or frames rows needs sentences without a prompt; this "
+                f"encoder reads each with {prompt!r}. Set encoder.document_prompt=none, or take "
+                "infocse_idc, conpono or fine_tune."
+            )
         if not self.add_special_tokens:
             return False
         marks = self.tokenizer.encode("a", add_special_tokens=True).special_tokens_mask
@@ -157,13 +169,15 @@ class Encoder(nn.Module):
         token: str | None = getattr(self.tokenizer.model, "unk_token", None)
         return self._special_id("unk_token", token or "[UNK]")
 
-    def tokenise(self, texts: Sequence[str]) -> list[np.ndarray]:
+    def tokenise(self, texts: Sequence[str], role: Role = "text") -> list[np.ndarray]:
         """Return the token ids (int64) of each text, with special tokens, cut to `max_length`.
 
-        A text without tokens becomes one unknown token, as in the token cache.
+        The prompt of the role stands before each text. A text without tokens becomes one unknown
+        token, as in the token cache.
         """
+        prompt = self.prompts.before(role)
         encodings = self.tokenizer.encode_batch_fast(
-            list(texts), add_special_tokens=self.add_special_tokens
+            [prompt + text for text in texts], add_special_tokens=self.add_special_tokens
         )
         unknown = [self.unknown_id]
         return [np.asarray(encoding.ids or unknown, dtype=np.int64) for encoding in encodings]

@@ -19,6 +19,7 @@ from sentemb_core.encoder.backbones import StaticTable
 from sentemb_core.encoder.dense import POOLED, TANH, is_layer, is_tanh, layer_parts
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.encoder.pooling import TWO_LAYERS
+from sentemb_core.encoder.prompts import Prompts, stated_prompts
 from sentemb_core.encoder.safety import read_json
 from sentemb_core.errors import UsageError
 from sentemb_core.types import Json, Pooling, Similarity
@@ -35,6 +36,7 @@ class Settings(TypedDict):
     pooling: Pooling
     similarity: Similarity
     max_length: int
+    prompts: Prompts
 
 
 @dataclass(frozen=True)
@@ -139,8 +141,8 @@ def settings_of(folder: Path) -> Settings:
     stated = read_json(folder / "config_sentence_transformers.json")
     if setting := _unsupported(stated) or _unsupported_modules(folder):
         raise UsageError(
-            "An encoder here reads a text without a prompt, keeps all dimensions and compares by "
-            f"cosine or inner product; {folder} asks for {setting}. Remove that setting from a "
+            "An encoder here keeps all dimensions and all tokens, and compares by cosine or inner "
+            f"product; {folder} asks for {setting}. Remove that setting from a "
             "copy of the folder to use the encoder without it."
         )
     normalised = "Normalize" in dict(module_paths(folder))  # inner products of these are cosines
@@ -155,6 +157,7 @@ def settings_of(folder: Path) -> Settings:
         pooling=_pooling_of(folder),
         similarity="dot" if dot else "cosine",
         max_length=int(longest) if longest < 1_000_000 else NO_LIMIT_STATED,
+        prompts=stated_prompts(folder),
     )
 
 
@@ -166,9 +169,6 @@ def transformer_settings(folder: Path) -> Json:
 
 def _unsupported(stated: Mapping[str, Any]) -> str:
     """A setting of sentence-transformers that an `Encoder` does not have, or an empty text."""
-    prompt = stated.get("default_prompt_name")
-    if prompt and (stated.get("prompts") or {}).get(prompt):
-        return f"the prompt {prompt!r} before every text"
     if stated.get("truncate_dim"):
         return f"the first {stated['truncate_dim']} dimensions"
     similarity = stated.get("similarity_fn_name")

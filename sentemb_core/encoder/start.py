@@ -23,6 +23,7 @@ from sentemb_core.encoder.checkpoint import Parts, assembled, read_parts, tokeni
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.encoder.modules import Settings, is_static, settings_of, written_by_us
 from sentemb_core.encoder.names import WORD_FILES, locate_encoder
+from sentemb_core.encoder.prompts import Prompts, warn_without_prompts
 from sentemb_core.encoder.safety import refuse_pickles, require_weights
 from sentemb_core.encoder.vocabulary import SPECIAL_TOKENS, learnt_tokenizer
 from sentemb_core.encoder.word_files import read_word_vectors
@@ -41,7 +42,7 @@ FIRST_WORDS = 1_000
 """Words of a file of word vectors that are read before a run, for its form and its width. All words
 are read, and a row of another width is refused, when the encoder starts, before any training."""
 
-DEFAULTS = Settings(pooling="mean", similarity="cosine", max_length=32)
+DEFAULTS = Settings(pooling="mean", similarity="cosine", max_length=32, prompts=Prompts())
 """Where neither the config nor a folder states a value (sources: config.run.EncoderConfig)."""
 
 log = logging.getLogger(__name__)
@@ -50,9 +51,9 @@ log = logging.getLogger(__name__)
 def start_encoder(config: EncoderConfig, sentences: Iterator[str] | None = None) -> Encoder:
     """Return the encoder that `config` names.
 
-    A folder or a published model keeps the pooling and similarity that it states, unless the config
-    asks for others. A folder written by sentemb also keeps its maximum length. With another pooling
-    than that of the folder, the layers after it (`Encoder.layers`) are left out.
+    A folder or a published model keeps the pooling, similarity and prompts that it states, unless
+    the config asks for others. A folder written by sentemb also keeps its maximum length. With
+    another pooling than that of the folder, the layers after it (`Encoder.layers`) are left out.
 
     `static` and `transformer` learn their vocabulary from the sentences, which are read once.
 
@@ -63,6 +64,8 @@ def start_encoder(config: EncoderConfig, sentences: Iterator[str] | None = None)
         UsageError: Its parts do not fit together.
     """
     kind = locate_encoder(config.name)
+    if kind in ("folder", "published"):
+        return _encoder_in(_folder(config.name), config)
     settings = _requested(config)
     if kind == "random":
         if sentences is None:
@@ -75,9 +78,7 @@ def start_encoder(config: EncoderConfig, sentences: Iterator[str] | None = None)
     if kind == "packaged":
         _warn_of_pooling(config.name, DEFAULTS["pooling"], settings["pooling"])
         return assembled(read_parts(_minilm_folder()), settings)
-    if kind == "word_vectors":
-        return assembled(word_parts(read_word_vectors(Path(config.name))), settings)
-    return _encoder_in(_folder(config.name), config)
+    return assembled(word_parts(read_word_vectors(Path(config.name))), settings)
 
 
 def encoder_kind(name: str) -> Literal["static", "transformer"]:
@@ -208,7 +209,9 @@ def _encoder_in(folder: Path, config: EncoderConfig) -> Encoder:
     refuse_pickles(folder, unless_beside_safetensors=True)
     parts = read_parts(folder)
     if not (folder / "modules.json").is_file():
-        return assembled(parts, _requested(config))
+        settings = _requested(config)
+        warn_without_prompts(config.name, folder, settings["prompts"])
+        return assembled(parts, settings)
     stated = settings_of(folder)
     if not written_by_us(folder):
         stated["max_length"] = DEFAULTS["max_length"]
@@ -217,6 +220,7 @@ def _encoder_in(folder: Path, config: EncoderConfig) -> Encoder:
         "encoder %s: pooling %s, similarity %s, at most %s tokens",
         folder.name, settings["pooling"], settings["similarity"], settings["max_length"],
     )  # fmt: skip
+    warn_without_prompts(config.name, folder, settings["prompts"])
     _warn_of_pooling(folder.name, stated["pooling"], settings["pooling"])
     layers_of = folder if settings["pooling"] == stated["pooling"] else None
     return assembled(parts, settings, layers_of)
@@ -237,4 +241,7 @@ def _requested(config: EncoderConfig, otherwise: Settings = DEFAULTS) -> Setting
         pooling=config.pooling or otherwise["pooling"],
         similarity=config.similarity or otherwise["similarity"],
         max_length=config.max_length or otherwise["max_length"],
+        prompts=otherwise["prompts"].replaced(
+            query=config.query_prompt, document=config.document_prompt
+        ),
     )

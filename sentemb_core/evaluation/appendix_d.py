@@ -34,7 +34,7 @@ PAIRS = tuple(combinations(range(len(TITLES)), 2))
 
 def labels_by(encoder: Encoder) -> list[int]:
     """Return the cluster of each title, with one neighbour kept (Eq. 3)."""
-    vectors = embed_texts(encoder, list(TITLES))
+    vectors = embed_texts(encoder, list(TITLES), role="sentence")
     offsets = np.array([0, len(TITLES)])
     return clusters(prune_to_top_k(neighbours(vectors, offsets, 1), 1), offsets).tolist()
 

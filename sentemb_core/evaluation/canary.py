@@ -65,7 +65,7 @@ def write_canaries(encoder: "Encoder", sentences: Sequence[str], path: Path) -> 
     """Encode the sentences and write them in the columns of an index (`encode --by sentence`)."""
     from sentemb_core.encoder.batching import embed_texts
 
-    vectors = embed_texts(encoder, sentences)
+    vectors = embed_texts(encoder, sentences, role="sentence")
     column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), encoder.dim)
     pq.write_table(pa.table({"sentence": pa.array(sentences), "embedding": column}), path)
 
@@ -105,7 +105,7 @@ def match_encoder(encoder: "Encoder", index: Path) -> Match:
     with open_index(index) as file:
         table = taken(file, spread_rows(file.metadata.num_rows)).drop_null()
     sentences = table["sentence"].to_pylist()
-    canaries = Canaries(sentences, embed_texts(encoder, sentences))
+    canaries = Canaries(sentences, embed_texts(encoder, sentences, role="sentence"))
     return match_vectors(canaries, sentences, vectors_in(table))
 
 

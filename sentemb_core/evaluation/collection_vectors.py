@@ -10,7 +10,7 @@ from jaxtyping import Float32, Int64
 
 from sentemb_core.config.suite import DocumentVector
 from sentemb_core.corpus.sentences import syntok_sentences
-from sentemb_core.encoder.batching import pooled_vectors
+from sentemb_core.encoder.batching import encode, pooled_vectors
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.evaluation.collections import Collection
 from sentemb_core.evaluation.diagnostics import directions
@@ -41,10 +41,14 @@ def collection_vectors(
     """
     log.info("%s: texts truncated at %d tokens", collection.name, encoder.max_length)
     if form == "text":  # in one pass: titles as queries and as documents are the same texts
-        texts = [*collection.queries, *collection.documents]
-        both = encode_texts(encoder, texts, f"queries and documents of {collection.name}")
+        texts = [
+            *encoder.tokenise(collection.queries, "query"),
+            *encoder.tokenise(collection.documents, "document"),
+        ]
+        update = log_progress(f"encode queries and documents of {collection.name}", len(texts))
+        both = encode(encoder, texts, progress=update)
         return CollectionVectors(*np.split(both, [len(collection.queries)]))
-    queries = encode_texts(encoder, collection.queries, f"queries of {collection.name}")
+    queries = encode_texts(encoder, collection.queries, f"queries of {collection.name}", "query")
     pairs = zip(collection.titles, collection.texts, strict=True)
     parts = [_parts(title, text) for title, text in pairs]
     means = _means(encoder, parts, collection.name, unit=form == "unit_sentence_mean")
@@ -79,7 +83,7 @@ def _means(
     def rows(wanted: Int64[np.ndarray, " n"]) -> Float32[np.ndarray, "n dim"]:
         texts = [sentences[k] for k in wanted.tolist()]
         update = log_progress(f"encode sentences of {name}", len(texts))
-        pooled = pooled_vectors(encoder, encoder.tokenise(texts), progress=update)
+        pooled = pooled_vectors(encoder, encoder.tokenise(texts, "sentence"), progress=update)
         return directions(pooled) if unit else pooled
 
     return span_means(rows, bounds[:-1], bounds[1:])

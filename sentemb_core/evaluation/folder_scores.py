@@ -54,6 +54,7 @@ def scores_of_folder(encoder: Encoder, documents: Path, config: ValidationConfig
             folder,
             add_special_tokens=encoder.add_special_tokens,
             unknown=encoder.unknown_id,
+            prompt=encoder.prompts.before("sentence"),
         )
         drawn, corpus = ValidationPool.open(folder), TokenCorpus.open(folder)
         pool = replace(drawn, query_split=np.full(len(drawn.query_split), "test"))

@@ -143,7 +143,7 @@ def halves_diagnosis(encoder: Encoder, documents: Path) -> Diagnosis:
     drawn, held_out = drawn_documents(documents)
     texts = list(dict.fromkeys(sentence for document in drawn for sentence in document))
     row = {text: place for place, text in enumerate(texts)}
-    vectors = encode_texts(encoder, texts, "the sentences of halves")
+    vectors = encode_texts(encoder, texts, "the sentences of halves", "sentence")
     halves = [
         [[row[text] for text in half] for half in (document[:middle], document[middle:])]
         for document in drawn

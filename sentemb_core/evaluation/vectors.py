@@ -14,7 +14,7 @@ from sentemb_core.errors import BadDataError
 from sentemb_core.evaluation.diagnostics import directions
 from sentemb_core.evaluation.validation_scores import Scorers, vector_scorers
 from sentemb_core.progress import log_progress
-from sentemb_core.types import Precision, Similarity
+from sentemb_core.types import Precision, Role, Similarity
 
 BLOCK = 65_536
 """Sentence vectors in memory at once, about."""
@@ -27,7 +27,7 @@ Embed = Callable[[list[str]], Float32[np.ndarray, "n dim"]]
 
 
 def encode_texts(
-    encoder: Encoder, texts: Sequence[str], what: str
+    encoder: Encoder, texts: Sequence[str], what: str, role: Role = "text"
 ) -> Float32[np.ndarray, "texts dim"]:
     """Return one vector per text, and log the progress of `what` every ten seconds.
 
@@ -35,7 +35,7 @@ def encode_texts(
         BadEmbeddingError: as `encode`.
     """
     update = log_progress(f"encode {what}", len(texts))
-    return encode(encoder, encoder.tokenise(texts), progress=update)
+    return encode(encoder, encoder.tokenise(texts, role), progress=update)
 
 
 def encoder_scorers(
@@ -62,7 +62,7 @@ def encoder_scorers(
         corpus,
         pool,
         embeddings.rows if embeddings else encoded,
-        lambda texts: encode_texts(encoder, texts, "counterparts"),
+        lambda texts: encode_texts(encoder, texts, "counterparts", "query"),
         similarity or encoder.similarity,
     )
     return vector_scorers(*vectors)

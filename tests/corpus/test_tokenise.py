@@ -38,6 +38,27 @@ def test_the_report_counts_tokens_and_truncations(tmp_path: Path) -> None:
     assert TokenReport.model_validate_json((tmp_path / "tokens/meta.json").read_text()) == report
 
 
+@pytest.mark.parametrize(
+    ("prompts", "before"),
+    [
+        ({}, ["", ""]),
+        ({"prompt": "A "}, ["A ", "A "]),
+        ({"prompt": "A ", "counterpart_prompt": "one "}, ["A ", "one "]),
+        ({"prompt": "A ", "counterpart_prompt": ""}, ["A ", ""]),
+        ({"counterpart_prompt": "one "}, ["", "one "]),
+    ],
+)
+def test_every_sentence_has_its_prompt_and_a_counterpart_its_own(prompts, before, tmp_path: Path):
+    tokenizer_json(tmp_path)
+    rows = [Document(f"d{k}", texts, None, k) for k, texts in enumerate([["B", "C"], ["two"]])]
+    _, corpus = tokenised(tmp_path, rows, **prompts)
+    assert corpus.texts(range(3)) == ["B", "C", "two"]
+    each, last = before
+    tiny_tokenizer = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    expected = tiny_tokenizer.encode_batch([f"{each}B", f"{last}C", f"{last}two"])
+    assert [ids.tolist() for ids in corpus.tokens(range(3))] == [one.ids for one in expected]
+
+
 def test_many_unknown_tokens_give_a_warning(tmp_path: Path, caplog) -> None:
     report, _ = cache(tmp_path, [["A B", "one"], ["zzz yyy xxx www", "A A"], ["two", "B A"]])
     assert (report.unknown, report.tokens) == (4, 12 + 12)  # two special ones a sentence

@@ -210,13 +210,11 @@ def written(name: str, content: bytes) -> Callable[[Path], None]:
 
 
 TOKENS = b'{"module_input_name": "token_embeddings"}'
-PROMPT = {"prompts": {"query": "find: "}}
 LAYER = r"encoder\.layer\.0\.output\.dense\.weight"
 REFUSED = [
     ("mean", foreign_module, UnsafeModelError, r"custom_st\.Transformer"),
     ("mean", stated("config.json", auto_map={"AutoModel": "m.M"}), UnsafeModelError, "auto_map"),
     ("mean", state(truncate_dim=8), UsageError, r"\b8 dimensions"),
-    ("mean", state(**PROMPT, default_prompt_name="query"), UsageError, "'query'"),
     ("mean", state(similarity_fn_name="euclidean"), UsageError, "euclidean"),
     ("first_last_mean", other_layer_weights, UsageError, "WeightedLayerPooling"),
     ("mean", written("1_Pooling/config.json", b'{"pooling_mode": "max"}'), UsageError, "'max'"),
@@ -238,12 +236,6 @@ def test_a_folder_that_cannot_be_read_as_stated_is_refused(pooling, edit, error,
     with pytest.raises(error, match=values) as refused:
         load_encoder(tmp_path)
     assert refused.value.code == error.code
-
-
-def test_a_prompt_that_is_not_the_default_is_accepted(tmp_path):
-    save_encoder(start("transformer"), tmp_path, "card")
-    state(**PROMPT)(tmp_path)
-    assert load_encoder(tmp_path).kind == "transformer"
 
 
 @pytest.mark.parametrize("edit", [foreign_pooler, without_pooler])

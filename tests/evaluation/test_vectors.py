@@ -1,11 +1,18 @@
 """Document and candidate vectors against plain loops."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from sentemb_core.encoder.batching import embed_texts, encode
+from sentemb_core.encoder.prompts import Prompts
 from sentemb_core.errors import BadDataError, BadEmbeddingError
 from sentemb_core.evaluation import vectors
-from sentemb_core.evaluation.vectors import pool_vectors, span_means
+from sentemb_core.evaluation.collection_vectors import collection_vectors
+from sentemb_core.evaluation.vectors import encoder_scorers, pool_vectors, span_means
+from tests import tiny
+from tests.evaluation.made import judged_run
 
 
 def gaussian(n: int, seed: int = 0) -> np.ndarray:
@@ -99,3 +106,42 @@ def test_nan_vectors_are_refused(titled):
     sentences = np.full((len(titled.corpus), 3), np.nan, np.float32)
     with pytest.raises(BadEmbeddingError):
         pool_vectors(titled.corpus, titled.pool, sentences.__getitem__, embed, "cosine")
+
+
+PROMPTS = Prompts({"query": "w20 w21 ", "document": "w30 "})
+
+
+def test_counterparts_are_queries_and_sentences_are_documents(titled):
+    encoder = tiny.static()
+    encoder.prompts = PROMPTS
+    corpus, pool = titled.corpus, titled.pool
+    scores = encoder_scorers(encoder, corpus, pool).counterpart_to_document(np.arange(1))
+    title = embed_texts(encoder, [PROMPTS.by_name["query"] + (pool.candidate_text[0] or "")])
+    sentences = encode(encoder, corpus.tokens(np.arange(len(corpus))))
+    rows = [sentences[rows_of(corpus, document)] for document in pool.query_document]
+    means = np.stack([own.mean(axis=0) for own in rows])
+    expected = title @ (means / np.linalg.norm(means, axis=1, keepdims=True)).T
+    assert scores == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("form", ["text", "sentence_mean", "unit_sentence_mean"])
+def test_the_queries_and_documents_of_a_collection_have_their_prompts(form, tmp_path):
+    encoder, prompted = tiny.static(), tiny.static()
+    prompted.prompts = PROMPTS
+    names = {"query": ["w5 w6", "w7"], "document": ["w7 w8", "w9"]}
+    plain = judged_run(tmp_path / "plain", {"q": {"d": 1.0}}, {"q": {"d": 1}})
+    found, expected = (
+        collection_vectors(
+            one,
+            replace(
+                plain,
+                queries=[f"{before.get('query', '')}{text}" for text in names["query"]],
+                texts=[f"{before.get('document', '')}{text}" for text in names["document"]],
+                titles=["", ""],
+            ),
+            form,
+        )
+        for one, before in ((prompted, {}), (encoder, PROMPTS.by_name))
+    )
+    np.testing.assert_allclose(found.queries, expected.queries, atol=1e-6)
+    np.testing.assert_allclose(found.documents, expected.documents, atol=1e-6)

@@ -10,6 +10,7 @@ import pytest
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import FlowRunFilter
 
+from flows import fine_tune as tuning
 from flows import infocse_plus as cycling
 from flows.cli.settings import checked, settings
 from flows.fine_tune import by_epochs, fine_tune, fine_tune_once, labels_of
@@ -26,10 +27,14 @@ from sentemb_core.config.run import (
     TrainingConfig,
 )
 from sentemb_core.corpus.table import read_documents
+from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.corpus.validation_pool import ValidationPool, is_label
+from sentemb_core.encoder.checkpoint import load_encoder
+from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import EmptyPairsError, UnknownLabelsError, UsageError
 from sentemb_core.store import records
 from sentemb_core.store.objects import Store
+from sentemb_core.types import ArtifactRef
 from tasks.artifacts import artifact_path
 from tasks.execution import dry_run, without_prefect
 from tasks.report import full_report, notes_of
@@ -71,6 +76,31 @@ def test_fine_tuning_follows_the_initialised_encoder(corpus_file: Path):
     assert [row.label for row in found.rows] == ["start", "after conpono", "after fine_tune"]
     assert [row.kind for row in found.rows] == ["start", "trained", "fine-tuned"]
     assert found.labels == 8
+
+
+def test_a_labelled_counterpart_is_a_query_and_its_sentences_are_documents(
+    corpus_file: Path, monkeypatch: pytest.MonkeyPatch
+):
+    made: list[tuple[TokenCorpus, Encoder]] = []
+    tokenise = tuning.tokenise_sentences
+
+    def noted(documents: ArtifactRef, pool: None, encoder: ArtifactRef, **options: bool):
+        tokens = tokenise(documents, pool, encoder, **options)
+        made.append((TokenCorpus.open(artifact_path(tokens)), load_encoder(artifact_path(encoder))))
+        return tokens
+
+    monkeypatch.setattr(tuning, "tokenise_sentences", noted)
+    whole = tuning_run(corpus_file)
+    prompts = {"query_prompt": "which? ", "document_prompt": "this: "}
+    tuned(whole.model_copy(update={"encoder": whole.encoder.model_copy(update=prompts)}))
+    ((corpus, encoder),) = made
+    assert encoder.prompts.by_name == {"query": "which? ", "document": "this: "}
+    ends = set((corpus.offsets[1:] - 1).tolist())
+    for row, (text, tokens) in enumerate(
+        zip(corpus.texts(range(len(corpus))), corpus.tokens(range(len(corpus))), strict=True)
+    ):
+        (expected,) = encoder.tokenise([text], "query" if row in ends else "sentence")
+        assert tokens.tolist() == expected.tolist()
 
 
 def test_an_epoch_is_a_pass_over_the_labels():
