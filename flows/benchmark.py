@@ -10,7 +10,14 @@ from prefect import flow
 
 from flows.benchmark_settings import BenchmarkSettings, fixed_row, labelled
 from flows.pipeline import documents_of, encoder_from
-from flows.scoring import System, overlap_with, reads_vectors, result_on
+from flows.scoring import (
+    System,
+    can_score,
+    overlap_with,
+    reads_vectors,
+    result_on,
+    vectors_result_on,
+)
 from sentemb_core.config.run import EncoderConfig
 from sentemb_core.config.suite import FIXED, GROUPS, DocumentVector, RetrievalTask
 from sentemb_core.errors import UsageError
@@ -41,6 +48,12 @@ from tasks.execution import is_pending, isolate_errors, section, sub_flow
 from tasks.prefect_pages import progress
 from tasks.registered_encoders import find_encoder, is_saved_encoder
 from tasks.results import grouped
+from tasks.retriever_results import (
+    RetrieverSystem,
+    kept_retriever,
+    retriever_in,
+    vectors_label,
+)
 from tasks.run_monitor import recorded
 from tasks.sources import digest_of_encoder
 from tasks.tracking import tracked_run
@@ -84,49 +97,94 @@ def scoreboard(config: BenchmarkSettings, run_id: str) -> Scoreboard:
     documents = documents_of(config.corpus) if config.corpus else None
     tasks = [placed(task, folder) for task, folder in config.places()]
     models = labelled(config.models, taken=FIXED)
-    encoders = {label: encoder_of(model) for label, model in models.items()}
+    systems = {label: system_of(model) for label, model in models.items()}
+    encoders, retrievers = encoders_of(systems), retrievers_of(systems)
     fixed = FIXED if any(not (one.missing or reads_vectors(one.task)) for one in tasks) else ()
     scores = [
         score
-        for label, system in (*zip(fixed, fixed, strict=True), *encoders.items())
+        for label, system in (*zip(fixed, fixed, strict=True), *systems.items())
         for score in scored(label, system, tasks, config.vectors)
     ]
     others = [
         *differences(models, tasks, scores),
+        *baseline_differences(retrievers, tasks, scores),
         *diagnoses(config, encoders, documents),
-        *(fusions(encoders, tasks, config.vectors) if config.fusion else ()),
+        *(fusions(without(encoders, retrievers), tasks, config.vectors) if config.fusion else ()),
         *overlap(documents, tasks),
     ]
     return Scoreboard(
         run=run_id,
         models=models,
         encoders=encoders,
+        retrievers=retrievers,
         fixed=list(fixed),
         tasks=tasks,
         scores=[*scores, *others],
     )
 
 
-def encoder_of(model: str) -> ArtifactRef:
-    """Return a complete encoder as it is; a bare transformer, file or name as a start encoder."""
-    if is_saved_encoder(model):
-        folder = str(find_encoder(model))
-        return kept_encoder(folder, digest_of_encoder(folder))
-    return encoder_from(EncoderConfig(name=model, max_length=LONGEST), None)
+def system_of(model: str) -> ArtifactRef | RetrieverSystem:
+    """Return a retriever or a complete encoder as it is; any other as a start encoder."""
+    if not is_saved_encoder(model):
+        return encoder_from(EncoderConfig(name=model, max_length=LONGEST), None)
+    folder = find_encoder(model)
+    digest = digest_of_encoder(str(folder))
+    spec = retriever_in(folder)
+    if spec is None:
+        return kept_encoder(str(folder), digest)
+    return RetrieverSystem(
+        retriever=kept_retriever(str(folder), digest),
+        encoder=kept_encoder(str(folder), digest) if spec.vectors else None,
+        parts=spec.names,
+        has_vectors_alone=spec.vectors_alone not in (None, spec),
+    )
+
+
+def encoders_of(systems: Mapping[str, System]) -> dict[str, ArtifactRef]:
+    """Return the encoders, and the root encoders of retrievers, by their names."""
+    found = {
+        label: one.encoder if isinstance(one, RetrieverSystem) else one
+        for label, one in systems.items()
+    }
+    return {label: one for label, one in found.items() if isinstance(one, ArtifactRef)}
+
+
+def retrievers_of(systems: Mapping[str, System]) -> dict[str, RetrieverSystem]:
+    """Return the retrievers by their names."""
+    return {label: one for label, one in systems.items() if isinstance(one, RetrieverSystem)}
+
+
+def without(
+    encoders: Mapping[str, ArtifactRef], retrievers: Collection[str]
+) -> dict[str, ArtifactRef]:
+    """Return the encoders of models that are no retriever: a retriever has its own fusion."""
+    return {label: one for label, one in encoders.items() if label not in retrievers}
 
 
 @sub_flow(name="system", flow_run_name="{label}")
 def scored(label: str, system: System, tasks: list[Placed], vectors: DocumentVector) -> list[Score]:
-    """Score a system on all tasks whose files exist; a baseline skips probes."""
-    has_vectors = isinstance(system, ArtifactRef)
-    own = [one for one in tasks if not one.missing and (has_vectors or not reads_vectors(one.task))]
+    """Score a system on all tasks whose files exist and that it can do.
+
+    The vectors of a retriever have a score of their own on tasks of retrieval.
+    """
+    own = [one for one in tasks if not one.missing and can_score(system, one.task)]
     found: list[Score] = []
     with progress(label, len(own)) as update:
-        for one in own:
+        for done, one in enumerate(own, 1):
             score = Score(part="scores", system=label, task=one.task.name)
             found.append(tried(score, partial(result_on, one, system, vectors)))
-            update(len(found))
+            if found[-1].result and has_vectors_alone(system, one):
+                assert isinstance(system, RetrieverSystem)
+                alone = score.model_copy(update={"system": vectors_label(label)})
+                found.append(tried(alone, partial(vectors_result_on, one, system)))
+            update(done)
     return found
+
+
+def has_vectors_alone(system: System, place: Placed) -> bool:
+    """Return whether a retriever's vectors have a score of their own on a task."""
+    is_retrieval = isinstance(place.task, RetrievalTask)
+    return is_retrieval and isinstance(system, RetrieverSystem) and system.has_vectors_alone
 
 
 def tried(score: Score, make: Callable[[], ArtifactRef]) -> Score:
@@ -167,6 +225,17 @@ def differences(
                 pairs = list(zip(of_models[best], theirs, strict=True))
                 score = Score(part="differences", system=best, task=line, baseline=rival)
                 yield tried(score, partial(compare_results, line, pairs))
+
+
+def baseline_differences(
+    retrievers: Iterable[str], tasks: Sequence[Placed], scores: Sequence[Score]
+) -> Iterator[Score]:
+    """Yield the paired differences of each retriever to BM25, and to its vectors alone."""
+    retrieval = [one for one in tasks if isinstance(one.task, RetrievalTask)]
+    for label in retrievers:
+        rivals = (label, "BM25", vectors_label(label))
+        for score in differences(rivals, retrieval, scores, first=label):
+            yield score.model_copy(update={"part": "baselines"})
 
 
 def score_of(results: Iterable[ArtifactRef]) -> float:
@@ -237,10 +306,12 @@ def comparison(config: BenchmarkSettings, run_id: str) -> Scoreboard:
     """Score both models task by task, and compute each paired difference."""
     models = labelled(config.models)
     tasks = comparable(config)
-    systems: list[System] = [fixed_row(model) or encoder_of(model) for model in models.values()]
+    systems: dict[str, System] = {
+        label: fixed_row(model) or system_of(model) for label, model in models.items()
+    }
     scores = [
         score
-        for label, system in zip(models, systems, strict=True)
+        for label, system in systems.items()
         for score in scored(label, system, tasks, config.vectors)
     ]
     documents = documents_of(config.corpus) if config.corpus else None
@@ -249,11 +320,11 @@ def comparison(config: BenchmarkSettings, run_id: str) -> Scoreboard:
         *differences(models, tasks, scores, first=next(iter(models))),
     ]
     kept = {one.task.name for one in tasks}
-    pairs = zip(models, systems, strict=True)
     return Scoreboard(
         run=run_id,
         models=models,
-        encoders={label: one for label, one in pairs if isinstance(one, ArtifactRef)},
+        encoders=encoders_of(systems),
+        retrievers=retrievers_of(systems),
         fixed=[],
         tasks=tasks,
         scores=[*scores, *others],

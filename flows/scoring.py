@@ -1,4 +1,4 @@
-"""Score an encoder or a baseline on a task of the suite, and measure contamination."""
+"""Score an encoder, a retriever or a baseline on a task of the suite, and measure contamination."""
 
 from collections.abc import Sequence
 
@@ -15,9 +15,17 @@ from tasks.benchmark import (
     score_similarity,
     score_transfer,
 )
+from tasks.retriever_results import RetrieverSystem, score_retriever
 
-System = ArtifactRef | Fixed
-"""An encoder, or a baseline."""
+System = ArtifactRef | RetrieverSystem | Fixed
+"""An encoder, a retriever, or a baseline."""
+
+
+def can_score(system: System, task: Task) -> bool:
+    """Return whether a system has scores on a task: words alone are scored on retrieval only."""
+    if isinstance(system, RetrieverSystem):
+        return bool(system.encoder) or isinstance(task, RetrievalTask)
+    return isinstance(system, ArtifactRef) or not reads_vectors(task)
 
 
 def reads_vectors(task: Task) -> bool:
@@ -30,13 +38,20 @@ def result_on(
 ) -> ArtifactRef:
     """Return the result of a system on one task.
 
+    Where a task compares vectors, a retriever is scored by its root encoder.
+
     Args:
         place: The task and its files.
-        system: The encoder or baseline.
+        system: The encoder, retriever or baseline.
         vectors: How a document becomes one vector.
         seed: Of the random baseline.
     """
     task, digests, folder = place.task, place.digests, place.folder
+    if isinstance(system, RetrieverSystem):
+        if isinstance(task, RetrievalTask):
+            return score_retriever(system.retriever, task, digests, folder).whole
+        assert system.encoder, "words alone have no vectors to compare"
+        system = system.encoder
     if isinstance(system, ArtifactRef):
         match task:
             case RetrievalTask():
@@ -54,6 +69,14 @@ def result_on(
             return score_fixed_similarity(system, task, digests, folder, seed)
         case ProbeTask():
             raise AssertionError("a baseline has no vectors to probe")
+
+
+def vectors_result_on(place: Placed, system: RetrieverSystem) -> ArtifactRef:
+    """Return the result of a retriever's vectors alone on a retrieval task."""
+    assert isinstance(place.task, RetrievalTask)
+    found = score_retriever(system.retriever, place.task, place.digests, place.folder)
+    assert found.vectors, "the retriever has vectors beside other parts"
+    return found.vectors
 
 
 def overlap_with(

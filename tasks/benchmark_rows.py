@@ -5,11 +5,14 @@ from functools import cached_property
 from statistics import mean
 from typing import Literal
 
+from pydantic import Field
+
 from sentemb_core.config.suite import GROUPS, Group
 from sentemb_core.types import ArtifactRef, Value
 from tasks.artifacts import read_json
 from tasks.benchmark import Placed, comparison_of, diagnosis_of, overlaps_of, result_of
 from tasks.results import ResultRow, grouped
+from tasks.retriever_results import RetrieverSystem, vectors_label
 
 FEWEST_MODELS = 3
 """Different models from which on a rank correlation over them is shown."""
@@ -22,6 +25,8 @@ TITLES: dict[str, str] = {
     "probing": "Probing",
 }
 
+NO_ENCODER = "not run: the task compares vectors, and a retriever of words alone has none"
+
 FUSED = {
     "bm25": "BM25",
     "encoder": "encoder",
@@ -30,7 +35,8 @@ FUSED = {
 }
 """System of `tasks.benchmark.score_fusion` -> its name in a table."""
 
-Part = Literal["scores", "differences", "diagnostics", "fusion", "overlap"]
+Part = Literal["scores", "differences", "baselines", "diagnostics", "fusion", "overlap"]
+"""`differences` are between models; `baselines` from a retriever to BM25 and to its vectors."""
 
 
 class Score(Value):
@@ -61,7 +67,8 @@ class Scoreboard(Value):
 
     Attributes:
         models: Name in the table -> the model as it was asked for.
-        encoders: Encoders of those models that are no baseline.
+        encoders: Encoders of those models that have one; of a retriever the root encoder.
+        retrievers: Those models that are retrievers.
         fixed: Baselines that do not depend on a model.
         compared: Whether the second model is compared with the first, and not all with the best.
         left_out: Tasks that a compared baseline cannot do.
@@ -70,6 +77,7 @@ class Scoreboard(Value):
     run: str
     models: dict[str, str]
     encoders: dict[str, ArtifactRef]
+    retrievers: dict[str, RetrieverSystem] = Field(default_factory=dict[str, RetrieverSystem])
     fixed: list[str]
     tasks: list[Placed]
     scores: list[Score]
@@ -78,7 +86,13 @@ class Scoreboard(Value):
 
     @property
     def systems(self) -> list[str]:
-        return [*self.fixed, *self.models]
+        """Names of the columns: baselines, then models; a retriever's vectors stand beside it."""
+        beside = {
+            label: [vectors_label(label)] * one.has_vectors_alone
+            for label, one in self.retrievers.items()
+        }
+        of_models = (name for label in self.models for name in (label, *beside.get(label, ())))
+        return [*self.fixed, *of_models]
 
     @cached_property
     def rows(self) -> list[ResultRow]:
@@ -111,6 +125,7 @@ def board_rows(board: Scoreboard) -> list[ResultRow]:
         *scores,
         *(row for group in GROUPS for row in average_rows(board, scores, group)),
         *difference_rows(board),
+        *baseline_rows(board),
         *diagnostics,
         *agreement_rows(board, scores, diagnostics),
         *fusion_rows(board),
@@ -186,20 +201,28 @@ def average_name(group: str, names: Sequence[str]) -> str:
     return f"{group}, average of {len(names)}"
 
 
-def difference_rows(board: Scoreboard) -> Iterator[ResultRow]:
-    """Yield the difference of the best model to each other one, closest first."""
-    rows: list[ResultRow] = []
-    for score, ref in board.found("differences"):
+def compared_rows(board: Scoreboard, part: Part) -> Iterator[ResultRow]:
+    """Yield the paired differences of a part, with their verdicts."""
+    for score, ref in board.found(part):
         found = comparison_of(ref)
         better = {"first": score.system, "second": score.baseline}
-        rows.append(
-            ResultRow(
-                system=score.system, baseline=score.baseline, task=score.task,
-                metric=found.measure, value=found.difference, low=found.low, high=found.high,
-                units=found.units, key=ref.digest,
-                factors={"verdict": better.get(found.winner, "not decided")},
-            )
+        yield ResultRow(
+            system=score.system, baseline=score.baseline, task=score.task,
+            metric=found.measure, value=found.difference, low=found.low, high=found.high,
+            units=found.units, key=ref.digest,
+            factors={"verdict": better.get(found.winner, "not decided")},
         )  # fmt: skip
+
+
+def baseline_rows(board: Scoreboard) -> Iterator[ResultRow]:
+    """Yield the differences of each retriever to BM25, and to its vectors alone."""
+    for row in compared_rows(board, "baselines"):
+        yield row.model_copy(update={"factors": {"part": "baselines"} | row.factors})
+
+
+def difference_rows(board: Scoreboard) -> Iterator[ResultRow]:
+    """Yield the difference of the best model to each other one, closest first."""
+    rows = list(compared_rows(board, "differences"))
     for line in grouped((row.task, row) for row in rows).values():
         for place, row in enumerate(sorted(line, key=lambda row: row.low or 0.0)):
             part = {"part": "other differences" if place else "winners"}
@@ -229,7 +252,8 @@ def agreement_rows(
 ) -> Iterator[ResultRow]:
     """Yield the rank correlation over models of each diagnostic with each group's average.
 
-    Names of one encoder count as one model. Groups with fewer than three models have none, and
+    Names of one encoder count as one model. A retriever does not count: its score is not that of
+    the encoder that was diagnosed. Groups with fewer than three models have none, and
     neither has a diagnostic that is equal for all models.
     """
     from sentemb_core.evaluation.label_free import agreement
@@ -238,7 +262,11 @@ def agreement_rows(
     for group in GROUPS:
         means = averages(board, scores, group)
         for (sample, metric), rows in places.items():
-            values = {row.system: row.value or 0.0 for row in rows if row.system in means}
+            values = {
+                row.system: row.value or 0.0
+                for row in rows
+                if row.system in means and row.system not in board.retrievers
+            }
             both = {board.encoders[name].digest: name for name in values}.values()
             if len(both) < FEWEST_MODELS:
                 continue
@@ -282,6 +310,18 @@ def overlap_rows(board: Scoreboard) -> Iterator[ResultRow]:
                     )  # fmt: skip
 
 
+def not_scored(board: Scoreboard) -> dict[str, list[str]]:
+    """Return retriever of words alone -> the tasks that compare vectors, which it lacks."""
+    compare_vectors = [
+        one.task.name for one in board.tasks if one.task.group != "retrieval" and not one.missing
+    ]
+    return {
+        label: compare_vectors
+        for label, one in board.retrievers.items()
+        if not one.encoder and compare_vectors
+    }
+
+
 def not_run(tasks: Iterable[Placed]) -> dict[str, str]:
     """Return task -> the files that it lacks."""
     return {
@@ -290,11 +330,15 @@ def not_run(tasks: Iterable[Placed]) -> dict[str, str]:
 
 
 def error_rows(board: Scoreboard) -> Iterator[ResultRow]:
-    """Yield the tasks without files, and every refusal with its error."""
+    """Yield the tasks without files or without vectors, and every refusal with its error."""
     groups = {one.task.name: one.task.group for one in board.tasks}
     for task, note in not_run(board.tasks).items():
         factors = {"part": "errors", "group": groups[task]}
         yield ResultRow(system="", task=task, metric="", note=note, factors=factors)
+    for label, tasks in not_scored(board).items():
+        for task in tasks:
+            factors = {"part": "errors", "group": groups[task]}
+            yield ResultRow(system=label, task=task, metric="", note=NO_ENCODER, factors=factors)
     for one in board.scores:
         if one.error:
             factors = {"part": "errors"}

@@ -17,6 +17,7 @@ from tasks.benchmark_rows import (
     averaged_tasks,
     main_scores,
     not_run,
+    not_scored,
 )
 from tasks.results import (
     Pivot,
@@ -89,8 +90,20 @@ def model_notes(board: Scoreboard) -> list[str]:
         for name, model in board.models.items()
         if name != model and name in board.encoders
     ]
+    parts = [retriever_note(board, label) for label in board.retrievers]
     lengths = ", ".join(f"{name} {length}" for name, length in max_lengths(board).items())
-    return [*named, *([f"Tokens read of a text, the rest is cut: {lengths}."] if lengths else [])]
+    cut = [f"Tokens read of a text, the rest is cut: {lengths}."] if lengths else []
+    return [*named, *parts, *cut]
+
+
+def retriever_note(board: Scoreboard, label: str) -> str:
+    """Return the parts of a retriever, and which tasks score its root encoder or nothing."""
+    text = f"{label} is a retriever of {', '.join(board.retrievers[label].parts)}"
+    if tasks := not_scored(board).get(label):
+        return f"{text}. It has no encoder, so no score on {', '.join(tasks)}."
+    run = {one.task.group for one in board.tasks if not one.missing} - {"retrieval"}
+    groups = " and ".join(TITLES[group] for group in GROUPS if group in run)
+    return f"{text}; {groups} score its root encoder alone." if groups else f"{text}."
 
 
 def bm25_note(systems: Iterable[str], fields: Iterable[str]) -> list[str]:
@@ -150,7 +163,8 @@ def comparison_notes(board: Scoreboard, rows: Iterable[ResultRow]) -> list[str]:
         have = "has" if len(baselines) == 1 else "have"
         have_none = f"a probe needs vectors, {' and '.join(baselines)} {have} none."
         notes.append(f"{', '.join(board.left_out)}: {have_none}")
-    if not baselines and board.encoders[first] == board.encoders[second]:
+    same_parts = board.retrievers.get(first) == board.retrievers.get(second)
+    if not baselines and same_parts and board.encoders[first] == board.encoders[second]:
         return [*notes, f"{first} and {second} are one encoder."]
     return [*notes, *conclusion(board, rows)]
 
@@ -204,6 +218,14 @@ def board_tables(board: Scoreboard, *, intervals: bool = False) -> list[ResultTa
             rows=() if board.compared else tuple(parts.get("winners", ())),
             pivot=percent("task", "metric", "system", "baseline"),
             question="The best model minus the closest other one, times 100, with the 95 % "
+            "interval of a paired bootstrap",
+        ),
+        ResultTable(
+            id="baselines",
+            title="Retrievers against their baselines",
+            rows=tuple(parts.get("baselines", ())),
+            pivot=percent("task", "metric", "system", "baseline", "verdict"),
+            question="The retriever minus BM25 or its vectors alone, times 100, with the 95 % "
             "interval of a paired bootstrap",
         ),
         *(diagnosis_table(sample, of_sample) for sample, of_sample in samples.items()),
@@ -296,6 +318,8 @@ def board_json(board: Scoreboard) -> Json:
     models: Json = {label: {"model": model} for label, model in board.models.items()}
     for label, encoder in board.encoders.items():
         models[label] |= {"encoder": encoder.digest, "max_length": lengths[label]}
+    for label, one in board.retrievers.items():
+        models[label] |= {"retriever": one.retriever.digest, "parts": list(one.parts)}
     return {
         "run": board.run,
         "models": models,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from sentemb_core.config.run import RunConfig
 from sentemb_core.encoder.names import is_encoder_folder
 from sentemb_core.errors import MissingEncoderError, RegistryError, UnsafeModelError, UsageError
+from sentemb_core.retriever.folder import RETRIEVER
 from sentemb_core.store.disk import remove, unique
 from sentemb_core.store.objects import Store, file_digest
 from tasks.registry import (
@@ -55,15 +56,17 @@ def find_encoder(uri: str) -> Path:
                 f"A model is a folder, models:/NAME@ALIAS or models:/NAME/VERSION; found {uri!r}."
                 f"{hint}"
             )
-        require_weights(folder)
+        if not (folder / RETRIEVER).is_file():  # a retriever may have words alone
+            require_weights(folder)
     refuse_unsafe(folder)
     return folder
 
 
 def is_saved_encoder(name: str) -> bool:
-    """Whether it is a registered encoder, or a folder that lists its modules."""
+    """Whether it is a registered model, or a folder that lists its modules or its parts."""
     return name.startswith("models:") or (
-        is_encoder_folder(name) and (Path(name) / "modules.json").is_file()
+        is_encoder_folder(name)
+        and any((Path(name) / file).is_file() for file in ("modules.json", RETRIEVER))
     )
 
 

@@ -14,6 +14,7 @@ from sentemb_core.console import print_result, show
 from sentemb_core.errors import UsageError
 from tasks.checks import check_corpus, check_model
 from tasks.registered_encoders import find_encoder, is_saved_encoder
+from tasks.retriever_results import retriever_in
 
 if TYPE_CHECKING:
     from tasks.benchmark_rows import Scoreboard
@@ -65,10 +66,10 @@ def benchmark_settings(given: Mapping[str, Any], corpus: Mapping[str, str]) -> B
 
 
 def check_models(models: Iterable[str]) -> None:
-    """Check that all models exist, as `benchmark.encoder_of` finds them."""
+    """Check that all models exist, as `benchmark.system_of` finds them."""
     for model in models:
-        if is_saved_encoder(model):
-            find_encoder(model)
+        if is_saved_encoder(model) and retriever_in(find_encoder(model)):
+            continue
         if not model.startswith("models:"):
             check_model(model)
 

@@ -49,8 +49,7 @@ def collection_vectors(
         both = encode(encoder, texts, progress=update)
         return CollectionVectors(*np.split(both, [len(collection.queries)]))
     queries = encode_texts(encoder, collection.queries, f"queries of {collection.name}", "query")
-    pairs = zip(collection.titles, collection.texts, strict=True)
-    parts = [_parts(title, text) for title, text in pairs]
+    parts = document_sentences(collection)
     means = _means(encoder, parts, collection.name, unit=form == "unit_sentence_mean")
     return CollectionVectors(
         queries, directions(means) if encoder.similarity == "cosine" else means
@@ -69,9 +68,12 @@ def read_vectors(folder: Path) -> CollectionVectors:
     return CollectionVectors(*map(mapped_vectors, sides))
 
 
-def _parts(title: str, text: str) -> list[str]:
-    """Return title and sentences; the empty text for an empty document."""
-    return [*([title] if title else []), *syntok_sentences(text)] or [""]
+def document_sentences(collection: Collection) -> list[list[str]]:
+    """Return title and sentences of each document; the empty text for an empty document."""
+    return [
+        [*([title] if title else []), *syntok_sentences(text)] or [""]
+        for title, text in zip(collection.titles, collection.texts, strict=True)
+    ]
 
 
 def _means(

@@ -66,6 +66,25 @@ class RetrieverSpec(Value):
         return self
 
     @property
+    def vectors_alone(self) -> "RetrieverSpec | None":
+        """The retriever with one vector for each document and nothing else; None without any."""
+        if not self.vectors:
+            return None
+        return self.model_copy(update={"best_sentence": 0.0, "words": None, "tokens": False})
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The parts in words."""
+        encoders = len(self.vectors)
+        words = {"bm25": "words", "stems_and_letters": "stems and letters of words"}
+        return (
+            *(["vectors" if encoders == 1 else f"vectors of {encoders} encoders"] * bool(encoders)),
+            *(["best sentence"] * bool(self.best_sentence)),
+            *([words[self.words]] if self.words else []),
+            *(["tokens"] * self.tokens),
+        )
+
+    @property
     def parts(self) -> int:
         """Number of parts that an index stores."""
         return sum(map(bool, (*self.vectors, self.best_sentence, self.words, self.tokens)))

@@ -20,7 +20,7 @@ from httpx import ConnectError
 
 from flows import benchmark
 from flows.__main__ import app
-from flows.benchmark import compare, comparison, encoder_of, scoreboard
+from flows.benchmark import compare, comparison, scoreboard, system_of
 from flows.benchmark_settings import BenchmarkSettings, labelled
 from flows.cli.evaluate import (
     benchmark_settings,
@@ -781,8 +781,8 @@ def test_folder_named_as_a_built_in_encoder_is_not_it(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(benchmark, "encoder_from", lambda config, _: config.name)
     with without_prefect(Store.default()):
-        assert encoder_of("minilm") == "minilm"
-        assert isinstance(encoder_of("./minilm"), ArtifactRef)
+        assert system_of("minilm") == "minilm"
+        assert isinstance(system_of("./minilm"), ArtifactRef)
     shutil.rmtree(tmp_path / "minilm")
     (tmp_path / "minilm").mkdir()
     check_models(["minilm"])
@@ -796,7 +796,7 @@ def test_bare_transformer_is_a_start_encoder(tmp_path: Path, monkeypatch: pytest
     (tmp_path / "bare" / "modules.json").unlink()
     monkeypatch.setattr(benchmark, "encoder_from", lambda config, _: config.name)
     with without_prefect(Store.default()):
-        assert encoder_of(str(tmp_path / "bare")) == str(tmp_path / "bare")
+        assert system_of(str(tmp_path / "bare")) == str(tmp_path / "bare")
     check_models([str(tmp_path / "bare")])
 
 

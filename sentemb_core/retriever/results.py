@@ -1,0 +1,64 @@
+"""Results of a retriever on a test collection: as it is served, and by its vectors alone.
+
+Queries are texts, and documents are lists of sentences, title first. A hidden document (above all
+the query itself) is among the candidates of the fusion, as it would be in an index, and is left out
+of the ranking. Scores are computed in blocks of queries.
+"""
+
+from typing import NamedTuple
+
+from sentemb_core.evaluation.collection_scores import result_of
+from sentemb_core.evaluation.collection_vectors import document_sentences
+from sentemb_core.evaluation.collections import Collection
+from sentemb_core.evaluation.task_result import TaskResult
+from sentemb_core.progress import log_progress
+from sentemb_core.retriever.retriever import Retriever
+from sentemb_core.retriever.scores import Readings, scores_of_documents
+
+
+class RetrieverResults(NamedTuple):
+    """Results of a whole retriever, and of its vectors alone.
+
+    Attributes:
+        whole: All parts.
+        vectors: One vector for each document; None for a retriever that has no vectors, or nothing
+            else.
+    """
+
+    whole: TaskResult
+    vectors: TaskResult | None
+
+
+def retriever_task(retriever: Retriever, collection: Collection) -> TaskResult:
+    """Return the result of a retriever on a collection, with one value per query.
+
+    Raises:
+        BadEmbeddingError: a vector or a score is not finite.
+    """
+    return retriever_results(retriever, collection).whole
+
+
+def retriever_results(retriever: Retriever, collection: Collection) -> RetrieverResults:
+    """Return the results of the whole retriever and of its vectors; texts are encoded once.
+
+    Raises:
+        BadEmbeddingError: a vector or a score is not finite.
+    """
+    texts, documents = collection_readings(retriever, collection)
+    spec, dense = retriever.spec, retriever.spec.vectors_alone
+    return RetrieverResults(
+        whole=result_of(collection, scores_of_documents(spec, texts, documents)),
+        vectors=result_of(collection, scores_of_documents(dense, texts, documents))
+        if dense and dense != spec
+        else None,
+    )
+
+
+def collection_readings(retriever: Retriever, collection: Collection) -> tuple[Readings, Readings]:
+    """Return a collection's queries and documents as a retriever reads them."""
+    sentences = document_sentences(collection)
+    update = log_progress(f"read documents of {collection.name}", sum(map(len, sentences)))
+    return (
+        retriever.read_texts(collection.queries),
+        retriever.read_documents(sentences, progress=update),
+    )
