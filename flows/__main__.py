@@ -184,6 +184,7 @@ for verb in (
     store.promote,
     store.encode,
     store.search,
+    store.evaluate,
     store.canary,
     store.where,
     store.serve,

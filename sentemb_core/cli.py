@@ -5,13 +5,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from cyclopts import Parameter, validators
+from cyclopts import Parameter
 
 from sentemb_core import console
 from sentemb_core.cli_inputs import (
     checked_source,
+    is_retriever,
     open_documents,
     open_encoder,
+    open_retriever,
     require_arguments,
     require_free,
 )
@@ -21,6 +23,7 @@ from sentemb_core.options import (
     DEFAULTS,
     AtLeastOne,
     By,
+    Candidates,
     CorpusOptions,
     Index,
     Json,
@@ -147,30 +150,37 @@ def evaluate(
     model: Model,
     source: Source,
     *,
-    candidates: Annotated[
-        int, Parameter(validator=validators.Number(gte=2), help="Documents in the validation pool.")
-    ] = 3000,
+    candidates: Candidates = 3000,
     corpus: CorpusOptions = DEFAULTS,
     json: Json = False,
 ) -> int:
-    """Recall of an encoder and of BM25 on a corpus: documents retrieve their counterparts.
+    """Recall of a model and of BM25 on a corpus: documents retrieve their counterparts.
 
-    Without a counterpart column, the halves of each document retrieve each other.
+    A folder with retriever.json is scored by all its parts. Without a counterpart column, the
+    halves of each document retrieve each other.
     """
     require_arguments("MODEL SOURCE", model, source)
     checked = checked_source(source, corpus)
     from sentemb_core.config.run import ValidationConfig
-    from sentemb_core.evaluation.folder_scores import scores_of_folder
+    from sentemb_core.evaluation.folder_scores import retriever_scores_of_folder, scores_of_folder
 
-    with open_encoder(model) as encoder, open_documents(checked) as documents:
-        scores = scores_of_folder(encoder, documents, ValidationConfig(candidates=candidates))
+    config = ValidationConfig(candidates=candidates)
+    if is_retriever(model):
+        with open_documents(checked) as documents:
+            scores = retriever_scores_of_folder(open_retriever(model), documents, config)
+    else:
+        with open_encoder(model) as encoder, open_documents(checked) as documents:
+            scores = scores_of_folder(encoder, documents, config)
     from sentemb_core.report.terminal import bm25_difference_text, scores_table
 
     systems = {label: row.model_dump() for label, row in scores.systems.items()}
+    leads = {"recall_at_5_less_bm25": scores.lead}
+    if scores.reverse_lead:
+        leads["reverse_recall_at_5_less_bm25"] = scores.reverse_lead
     return console.print_result(
-        systems | {"recall_at_5_less_bm25": asdict(scores.lead)},
+        systems | {name: asdict(lead) for name, lead in leads.items()},
         scores_table(scores.kind, scores.systems),
-        bm25_difference_text(scores.kind, scores.lead),
+        *bm25_difference_text(scores.kind, scores.own, leads.values()),
         as_json=json,
     )
 

@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sentemb_core import console
-from sentemb_core.encoder.names import has_encoder, locate_encoder
+from sentemb_core.encoder.names import has_encoder, is_encoder_folder, locate_encoder
 from sentemb_core.errors import UsageError
 from sentemb_core.options import CorpusOptions
 
 if TYPE_CHECKING:
     from sentemb_core.config.run import CorpusConfig
+    from sentemb_core.retriever.retriever import Retriever
 
 
 def require_arguments(order: str, model: str, *others: str) -> None:
@@ -86,6 +87,25 @@ def open_encoder(model: str, **settings: Any) -> Generator[Any, None, None]:
     except BadEmbeddingError as error:
         error.encoder = f"{model} (SHA-256 of its weights: {weights_digest(encoder)})"
         raise
+
+
+def is_retriever(model: str) -> bool:
+    """Whether a folder of this name states the parts of a retriever."""
+    from sentemb_core.retriever.folder import RETRIEVER
+
+    return is_encoder_folder(model) and (Path(model) / RETRIEVER).is_file()
+
+
+def open_retriever(model: str) -> "Retriever":
+    """The retriever of this folder, on the compute device.
+
+    Raises:
+        BadDataError: a part is missing, or has other bytes than retriever.json states.
+    """
+    from sentemb_core.retriever.folder import load_retriever
+
+    console.log_to_stderr()
+    return load_retriever(Path(model))
 
 
 def checked_source(source: str, corpus: CorpusOptions) -> "CorpusConfig":

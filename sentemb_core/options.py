@@ -67,6 +67,9 @@ Picture = Annotated[
 ]
 Index = Annotated[Path, Parameter(help="Parquet file of `encode --by sentence`.")]
 Top = Annotated[int, Parameter(validator=AtLeastOne, help="Number of documents to show.")]
+Candidates = Annotated[
+    int, Parameter(validator=validators.Number(gte=2), help="Documents in the validation pool.")
+]
 By = Annotated[
     Literal["document", "sentence"],
     Parameter(help="One vector per document (mean of its sentences), or per sentence."),

@@ -16,6 +16,7 @@ from sentemb_core.formats import counted
 from sentemb_core.options import (
     DEFAULTS,
     By,
+    Candidates,
     CorpusOptions,
     Json,
     NotNegative,
@@ -174,6 +175,22 @@ def search(
 
     require_order("QUERY SOURCE", query, source)
     return cli.search(local_encoder(model), query, source, top=top, corpus=corpus, json=json)
+
+
+def evaluate(
+    source: Source,
+    *,
+    model: Model,
+    candidates: Candidates = 3000,
+    corpus: CorpusOptions = DEFAULTS,
+    json: Json = False,
+) -> int:
+    """Recall of a registered model, or any other, and of BM25 on your documents and titles."""
+    from sentemb_core import cli
+
+    return cli.evaluate(
+        local_encoder(model), source, candidates=candidates, corpus=corpus, json=json
+    )
 
 
 def local_encoder(model: str) -> str:

@@ -1,6 +1,6 @@
 """Results of `sentemb` as tables for the terminal: hits, scores, methods."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rich.table import Column, Table
@@ -62,12 +62,21 @@ def scores_table(kind: "Kind", scores: "Mapping[str, RetrievalScores]") -> Table
     return console.terminal_table(head, rows)
 
 
-def bm25_difference_text(kind: "Kind", lead: "Difference") -> str:
-    """The difference of the encoder to BM25, with its 95 % interval."""
+def bm25_difference_text(kind: "Kind", own: str, leads: "Iterable[Difference]") -> list[str]:
+    """The difference of a system to BM25 in one or both directions, with its 95 % interval."""
     from sentemb_core.corpus.validation_pool import SIDES
 
-    gain = with_interval(lead.low, lead.mean, lead.high)
-    return f"R@5, {' to '.join(SIDES[kind])}: this encoder less BM25 {gain}."
+    return [
+        f"R@5, {' to '.join(sides)}: {own} less BM25 "
+        f"{with_interval(lead.low, lead.mean, lead.high)}, {_verdict(lead)}."
+        for sides, lead in zip((SIDES[kind], SIDES[kind][::-1]), leads, strict=False)
+    ]
+
+
+def _verdict(gain: "Difference") -> str:
+    if gain.low > 0:
+        return "significantly better"
+    return "significantly worse" if gain.high < 0 else "not decided"
 
 
 def methods_table(presets: Mapping[str, Sequence[str]]) -> Table:
