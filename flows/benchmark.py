@@ -31,6 +31,7 @@ from tasks.benchmark import (
     diagnose_on_pairs,
     encode_collection,
     kept_encoder,
+    kept_retriever,
     placed,
     result_of,
     score_fusion,
@@ -48,9 +49,8 @@ from tasks.execution import is_pending, isolate_errors, section, sub_flow
 from tasks.prefect_pages import progress
 from tasks.registered_encoders import find_encoder, is_saved_encoder
 from tasks.results import grouped
-from tasks.retriever_results import (
+from tasks.retriever_systems import (
     RetrieverSystem,
-    kept_retriever,
     retriever_in,
     vectors_label,
 )

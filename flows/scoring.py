@@ -12,10 +12,11 @@ from tasks.benchmark import (
     score_fixed,
     score_fixed_similarity,
     score_retrieval,
+    score_retriever,
     score_similarity,
     score_transfer,
 )
-from tasks.retriever_results import RetrieverSystem, score_retriever
+from tasks.retriever_systems import RetrieverSystem
 
 System = ArtifactRef | RetrieverSystem | Fixed
 """An encoder, a retriever, or a baseline."""

@@ -37,6 +37,13 @@ FIXED_SEED = 0
 """Seed of baselines that draw nothing: they have one key for all seeds."""
 
 
+class ScoredRetriever(Value):
+    """Results of a whole retriever, and of its vectors alone if it has other parts."""
+
+    whole: ArtifactRef
+    vectors: ArtifactRef | None = None
+
+
 class Placed(Value):
     """A task in its folder: the SHA-256 of each file in order, or the missing files."""
 
@@ -161,6 +168,44 @@ def score_retrieval(
 
     collection = collection_in(task, digests, folder)
     return kept_result(retrieval_result(read_vectors(artifact_path(vectors)), collection))
+
+
+@stage("kept_retriever", version=1, ignore=("folder",))
+def kept_retriever(folder: str, digest: str) -> ArtifactRef:
+    """Save the retriever of any folder as an artifact.
+
+    `digest` is of the folder's files; their place does not matter.
+    """
+    from sentemb_core.retriever.folder import load_retriever, save_retriever
+
+    card = Path(folder) / "README.md"
+    with new_artifact("retriever") as draft:
+        text = card.read_text("utf-8") if card.is_file() else ""
+        save_retriever(load_retriever(Path(folder)), draft.path, text)
+        require_same_bytes([folder], [digest])
+    return draft.ref
+
+
+@stage(
+    "score_retriever",
+    version=1,
+    ignore=("folder",),
+    numeric=("device",),
+    libraries=("bm25s", "syntok"),
+)
+def score_retriever(
+    retriever: ArtifactRef, task: RetrievalTask, digests: tuple[str, ...], folder: str
+) -> ScoredRetriever:
+    """Score retrieval by all parts of a retriever, and by its vectors alone."""
+    from sentemb_core.retriever.folder import load_retriever
+    from sentemb_core.retriever.results import retriever_results
+
+    collection = collection_in(task, digests, folder)
+    found = retriever_results(load_retriever(artifact_path(retriever)), collection)
+    return ScoredRetriever(
+        whole=kept_result(found.whole),
+        vectors=kept_result(found.vectors) if found.vectors else None,
+    )
 
 
 @stage("score_fixed", version=2, ignore=("folder",), libraries=("bm25s",))

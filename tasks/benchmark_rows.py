@@ -12,7 +12,7 @@ from sentemb_core.types import ArtifactRef, Value
 from tasks.artifacts import read_json
 from tasks.benchmark import Placed, comparison_of, diagnosis_of, overlaps_of, result_of
 from tasks.results import ResultRow, grouped
-from tasks.retriever_results import RetrieverSystem, vectors_label
+from tasks.retriever_systems import RetrieverSystem, vectors_label
 
 FEWEST_MODELS = 3
 """Different models from which on a rank correlation over them is shown."""

@@ -14,7 +14,7 @@ from sentemb_core.console import print_result, show
 from sentemb_core.errors import UsageError
 from tasks.checks import check_corpus, check_model
 from tasks.registered_encoders import find_encoder, is_saved_encoder
-from tasks.retriever_results import retriever_in
+from tasks.retriever_systems import retriever_in
 
 if TYPE_CHECKING:
     from tasks.benchmark_rows import Scoreboard
