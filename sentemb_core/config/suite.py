@@ -45,7 +45,16 @@ class RetrievalTask(Config):
     name: str
     files: tuple[str, ...]
     source: Literal[
-        "cranfield", "cacm", "npl", "wdc_clusters", "amazon_google", "abt_buy", "stsb", "beir"
+        "cranfield",
+        "cacm",
+        "npl",
+        "wdc_clusters",
+        "amazon_google",
+        "abt_buy",
+        "scitldr_titles",
+        "scitldr_summaries",
+        "stsb",
+        "beir",
     ] = Field(description="Data set, which decides the reader of the files.")
     averaged: bool = Field(
         default=True, description="Its measure is nDCG@10, so averages have one measure."
@@ -78,6 +87,11 @@ def _products(
     return RetrievalTask(name=name, files=files, source=source, averaged=False)
 
 
+def _papers(name: str, source: Literal["scitldr_titles", "scitldr_summaries"]) -> RetrievalTask:
+    files = ("pairs_scitldr_dev.parquet",)
+    return RetrievalTask(name=name, files=files, source=source, averaged=False)
+
+
 def _senteval(name: str) -> ProbeTask:
     source = name.lower()
     files = (f"transfer_{source}.parquet",)
@@ -107,6 +121,8 @@ SUITE: tuple[Task, ...] = (
     _products("WDC", "wdc_clusters"),
     _products("Amazon-Google", "amazon_google"),
     _products("Abt-Buy", "abt_buy"),
+    _papers("SciTLDR-titles", "scitldr_titles"),
+    _papers("SciTLDR-summaries", "scitldr_summaries"),
     RetrievalTask(
         name="STS-B-retrieval", files=("stsb_test.parquet",), source="stsb", averaged=False
     ),

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, cast
 
 import numpy as np
 
@@ -49,6 +49,10 @@ def _read_files(task: RetrievalTask, folder: Path) -> Collection:
             return product_pairs(*files)
         case "stsb":
             return sts_retrieval(*files)
+        case "scitldr_titles":
+            return summarised_papers(*files, by="title")
+        case "scitldr_summaries":
+            return summarised_papers(*files, by="summary")
         case "beir":
             return read_beir(folder, files[-1].stem)
 
@@ -122,6 +126,7 @@ def read_trec_style(docs: Path, queries: Path, qrels: Path) -> Collection:
         DuplicateIdError, UnknownLabelsError, NoQueriesError: as `judged_collection`.
     """
     documents = _rows(docs, "doc_id", "text")
+    _require_sentences(docs, documents)
     asked = _rows(queries, "query_id", texts=("text",))
     judgements = _rows(qrels, "query_id", "doc_id", "rel")
     bad = [place for place, row in enumerate(judgements) if not _is_whole(row["rel"])]
@@ -129,7 +134,10 @@ def read_trec_style(docs: Path, queries: Path, qrels: Path) -> Collection:
     return judged_collection(
         docs.stem,
         "nDCG@10",
-        [Text(row["doc_id"], row.get("title") or "", row["text"] or "") for row in documents],
+        [
+            Text(row["doc_id"], row.get("title") or "", row["text"] or "", row.get("sentences"))
+            for row in documents
+        ],
         [Text(row["query_id"], "", row["text"]) for row in asked],
         [Judgement(row["query_id"], row["doc_id"], row["rel"]) for row in judgements],
         {},
@@ -183,6 +191,34 @@ def product_pairs(path: Path) -> Collection:
     return judged_collection(path.stem, "R_cap@10", _texts(right), _texts(left), judgements, {})
 
 
+def summarised_papers(path: Path, by: Literal["title", "summary"]) -> Collection:
+    """Read SciTLDR (Cachola et al. 2020); titles or summaries look for the abstract of the paper.
+
+    A paper's summary is the first of its TLDRs, which its authors wrote. Every query has one
+    relevant document. The main measure is MRR@10.
+
+    Raises:
+        UnreadableSourceError, MissingColumnError: E103, E104.
+        BadDataError: E100, a row without an id, a title, sentences or a summary.
+        DuplicateIdError: E105, two papers have one id.
+    """
+    rows = _rows(path, texts=("doc_id", "title"))
+    for name in ("sentences", "tldrs"):
+        bad = [place for place, row in enumerate(rows) if not _are_texts(row.get(name) or None)]
+        refuse_rows(path, name, "a list of texts", bad)
+    return judged_collection(
+        path.stem,
+        "MRR@10",
+        [Text(row["doc_id"], "", " ".join(row["sentences"]), row["sentences"]) for row in rows],
+        [
+            Text(row["doc_id"], "", row["title"] if by == "title" else row["tldrs"][0])
+            for row in rows
+        ],
+        [Judgement(row["doc_id"], row["doc_id"], 1) for row in rows],
+        {},
+    )
+
+
 def sts_retrieval(path: Path) -> Collection:
     """Read STS-B; sentences look for their paraphrase among all sentences (infocse, Table 11).
 
@@ -215,6 +251,22 @@ def sts_retrieval(path: Path) -> Collection:
     judgements = [Judgement(first.key, second.key, 1) for first, second in same]
     queries = [first for first, _ in same]
     return judged_collection("stsb_retrieval", "R@5", documents, queries, judgements, hidden)
+
+
+def _require_sentences(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Refuse a file whose rows have a cell of sentences that is no list of texts.
+
+    Raises:
+        BadDataError: E100.
+    """
+    bad = [
+        k for k, row in enumerate(rows) if "sentences" in row and not _are_texts(row["sentences"])
+    ]
+    refuse_rows(path, "sentences", "a list of texts", bad)
+
+
+def _are_texts(cell: object) -> bool:
+    return isinstance(cell, list) and all(isinstance(text, str) for text in cast("list[Any]", cell))
 
 
 def _require_findable(collection: Collection) -> None:

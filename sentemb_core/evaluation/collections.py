@@ -28,11 +28,15 @@ MOST_UNKNOWN = 0.01
 
 
 class Text(NamedTuple):
-    """A document or a query; a query's title is empty."""
+    """A document or a query; a query's title is empty.
+
+    `sentences` are those of the text, where its file states them.
+    """
 
     key: str
     title: str
     text: str
+    sentences: Sequence[str] | None = None
 
 
 class Judgement(NamedTuple):
@@ -58,6 +62,7 @@ class Collection:
         relevant: The documents that each query should find, with grades; queries without a
             relevant document are left out.
         hidden: Documents that a query cannot find (above all itself), by the query's place.
+        sentences: Of the texts of documents, for retrievers; None where the files state none.
     """
 
     name: str
@@ -69,6 +74,7 @@ class Collection:
     queries: list[str]
     relevant: Relevant
     hidden: Hidden
+    sentences: Sequence[Sequence[str]] | None = None
 
     @cached_property
     def tied(self) -> Int64[np.ndarray, " queries"]:
@@ -159,7 +165,13 @@ def judged_collection(
         queries=[query.text for query in asking],
         relevant=relevant,
         hidden={k: np.array(some, np.int64) for k, some in enumerate(places) if some},
+        sentences=_stated(documents),
     )
+
+
+def _stated(documents: Sequence[Text]) -> list[Sequence[str]] | None:
+    stated = [document.sentences for document in documents if document.sentences is not None]
+    return stated if len(stated) == len(documents) else None
 
 
 def _grades(
@@ -207,7 +219,7 @@ def _relevant(
 def _places(name: str, kind: str, texts: Sequence[Text]) -> dict[str, int]:
     """Return the place of each text by its id, which must be unique."""
     places: dict[str, int] = {}
-    for place, (key, *_) in enumerate(texts):
+    for place, key in enumerate(text.key for text in texts):
         if places.setdefault(key, place) != place:
             raise DuplicateIdError(
                 f"Ids of the {kind} of {name} must be unique; found {key!r} as number "

@@ -1,10 +1,12 @@
 """Results of a retriever on a test collection: as it is served, and by its vectors alone.
 
-Queries are texts, and documents are lists of sentences, title first. A hidden document (above all
+Queries are texts, and documents are lists of sentences, title first: those that the collection's
+files state, else those of syntok. A hidden document (above all
 the query itself) is among the candidates of the fusion, as it would be in an index, and is left out
 of the ranking. Scores are computed in blocks of queries.
 """
 
+from dataclasses import replace
 from typing import NamedTuple
 
 from sentemb_core.evaluation.collection_scores import result_of
@@ -56,9 +58,19 @@ def retriever_results(retriever: Retriever, collection: Collection) -> Retriever
 
 def collection_readings(retriever: Retriever, collection: Collection) -> tuple[Readings, Readings]:
     """Return a collection's queries and documents as a retriever reads them."""
-    sentences = document_sentences(collection)
+    sentences = stated_sentences(collection) or document_sentences(collection)
     update = log_progress(f"read documents of {collection.name}", sum(map(len, sentences)))
+    documents = retriever.read_documents(sentences, progress=update)
+    # words are read as BM25 reads them
     return (
         retriever.read_texts(collection.queries),
-        retriever.read_documents(sentences, progress=update),
+        replace(documents, texts=collection.documents),
     )
+
+
+def stated_sentences(collection: Collection) -> list[list[str]] | None:
+    """Return title and sentences of each document, where the collection's files state them."""
+    if collection.sentences is None:
+        return None
+    pairs = zip(collection.titles, collection.sentences, strict=True)
+    return [[*([title] if title else []), *sentences] or [""] for title, sentences in pairs]

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -21,9 +22,11 @@ from sentemb_core.evaluation.collection_files import (
     read_collection,
     read_trec_style,
     sts_retrieval,
+    summarised_papers,
 )
 from sentemb_core.evaluation.collection_scores import result_of
 from sentemb_core.evaluation.collections import Collection
+from sentemb_core.retriever.results import stated_sentences
 from tests.evaluation.made import beir_folder, task_of
 from tests.parquet import write
 
@@ -294,13 +297,22 @@ def test_unreadable_parquet_and_missing_columns_differ_in_code(tmp_path: Path):
         ("wdc_clusters", "product_wdc_clusters", {"title": ["a", None]}),
         ("wdc_clusters", "product_wdc_clusters", {"cluster_id": [0, None]}),
         ("stsb", "stsb_test", {"sentence2": ["A", None]}),
+        ("npl", "ir_npl_docs", {"sentences": [["a"], None]}),
+        ("scitldr_titles", "pairs_scitldr_dev", {"sentences": [["A."], []]}),
+        ("scitldr_summaries", "pairs_scitldr_dev", {"tldrs": [["c"], [None]]}),
     ],
 )
 def test_row_without_a_value_is_named(
     tmp_path: Path, source: str, name: str, wrong: dict[str, list]
 ):
     files: dict[str, dict[str, list]] = {
-        "ir_npl_docs": {"doc_id": ["1", "2"], "text": ["a", None]},
+        "ir_npl_docs": {"doc_id": ["1", "2"], "text": ["a", None], "sentences": [["a"], []]},
+        "pairs_scitldr_dev": {
+            "doc_id": ["1", "2"],
+            "title": ["a", "b"],
+            "sentences": [["A."], ["B."]],
+            "tldrs": [["c", "d"], ["e"]],
+        },
         "ir_npl_queries": {"query_id": ["1", "2"], "text": ["b", "c"]},
         "ir_npl_qrels": {"query_id": ["1", "1"], "doc_id": ["1", "2"], "rel": [1, 1]},
         "product_abt_buy": {"title1": ["a", "b"], "title2": ["A", "B"], "label": [1, 1]},
@@ -325,6 +337,8 @@ def test_row_without_a_value_is_named(
         ("wdc_clusters", 9500, 8618, None),
         ("amazon_google", 2043, 990, None),
         ("abt_buy", 1034, 1016, None),
+        ("scitldr_titles", 619, 619, 619),
+        ("scitldr_summaries", 619, 619, 619),
     ],
 )
 def test_open_sets_have_their_published_sizes(
@@ -337,6 +351,37 @@ def test_open_sets_have_their_published_sizes(
         assert len(set(collection.texts)) == documents
     else:
         assert len(collection.relevant.item) == judgements
+
+
+@pytest.mark.parametrize(("by", "queries"), [("title", ["a", "b"]), ("summary", ["c", "e"])])
+def test_a_paper_answers_its_title_or_its_first_summary(
+    tmp_path: Path, by: Literal["title", "summary"], queries: list[str]
+):
+    file = write(
+        tmp_path / "papers.parquet",
+        doc_id=["1", "2"],
+        title=["a", "b"],
+        sentences=[["A.", "B."], ["C."]],
+        tldrs=[["c", "d"], ["e"]],
+    )
+    found = summarised_papers(file, by)
+    assert (found.main, found.queries, found.documents) == ("MRR@10", queries, ["A. B.", "C."])
+    assert found.sentences == [["A.", "B."], ["C."]]
+    assert found.relevant.item.tolist() == [0, 1]
+    assert not found.hidden
+
+
+def test_a_file_states_the_sentences_of_all_its_documents_or_of_none(tmp_path: Path):
+    """Cranfield's texts have no capitals: a splitter would leave them whole."""
+    rows = {"doc_id": ["1", "2"], "title": ["t", ""], "text": ["a . b .", ""]}
+    queries = write(tmp_path / "queries.parquet", query_id=["1"], text=["a"])
+    judged = write(tmp_path / "judged.parquet", query_id=["1"], doc_id=["1"], rel=[1])
+    stated = write(tmp_path / "stated.parquet", **rows, sentences=[["a .", "b ."], []])
+    found = read_trec_style(stated, queries, judged)
+    assert found.sentences == [["a .", "b ."], []]
+    assert stated_sentences(found) == [["t", "a .", "b ."], [""]]
+    whole = read_trec_style(write(tmp_path / "whole.parquet", **rows), queries, judged)
+    assert (whole.sentences, stated_sentences(whole)) == (None, None)
 
 
 def test_infocse_has_97_queries_in_a_pool_of_2758(larger_sets: Path):
