@@ -14,10 +14,12 @@ length. Report all of this beside a number: such details change BM25 by points.
 
 import logging
 import sys
+from collections import Counter
 from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
+from pathlib import Path
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -133,8 +135,52 @@ class BM25:
 
         return scores
 
+    def save(self, folder: Path) -> None:
+        """Write the index in the format of bm25s, for `StoredBM25`; weights are in float32."""
+        index = bm25s.BM25(method="atire", dtype="float32")
+        index.scores = {
+            "data": self._weights.data.astype(np.float32),
+            "indices": self._weights.indices.astype(np.int32),
+            "indptr": self._weights.indptr.astype(np.int64),
+            "num_docs": self._weights.shape[1],
+        }
+        index.vocab_dict, index.nonoccurrence_array = self.vocabulary, None
+        index.save(folder, show_progress=False)
+
     def _words(self, text: str) -> Iterator[str]:
         return (word for word in self.terms(text) if word not in self.stop_words)
+
+
+class StoredBM25:
+    """A saved index whose arrays stay on the disk: a query reads the texts of its terms only.
+
+    Args:
+        folder: A folder of `BM25.save`.
+        terms: Those of the saved index.
+    """
+
+    def __init__(self, folder: Path, terms: Callable[[str], Iterator[str]]) -> None:
+        index = bm25s.BM25.load(folder, mmap=True, show_progress=False)
+        arrays = cast("dict[str, Any]", index.scores)
+        self.terms = terms
+        self.vocabulary = cast("dict[str, int]", index.vocab_dict)
+        self.texts = int(arrays["num_docs"])
+        self._data, self._indices = arrays["data"], arrays["indices"]
+        self._bounds = np.asarray(arrays["indptr"])
+
+    def knows(self, query: str) -> bool:
+        """Whether a term of the query is in the index."""
+        return any(term in self.vocabulary for term in self.terms(query))
+
+    def scores(self, query: str) -> Float64[np.ndarray, " texts"]:
+        """Return the score of every text; 0 without a common term."""
+        counts = Counter(filter(self.vocabulary.__contains__, self.terms(query)))
+        scores = np.zeros(self.texts)
+        for term, count in counts.items():
+            word = self.vocabulary[term]
+            some = slice(self._bounds[word], self._bounds[word + 1])
+            scores[self._indices[some]] += self._data[some] * (count * (K3 + 1) / (count + K3))
+        return scores
 
 
 def _raw_weights(ids: list[list[int]], vocabulary: dict[str, int], form: Form) -> Any:

@@ -43,21 +43,35 @@ class RetrieverFile(Value):
 
 def save_retriever(retriever: "Retriever", folder: Path, card: str) -> None:
     """Write the retriever into `folder`, with `card` as its README.md."""
-    from sentemb_core.encoder.checkpoint import encoder_digest, save_encoder
+    from sentemb_core.encoder.checkpoint import save_encoder
     from sentemb_core.retriever.tokens import token_map_bytes
 
     folder.mkdir(parents=True, exist_ok=True)
-    digests: dict[str, str] = {}
     for name, encoder in retriever.encoders.items():
         save_encoder(encoder, folder / name, card)
-        digests[name] = encoder_digest(encoder)
+    if retriever.token_map:
+        (folder / TOKEN_MAP).write_bytes(token_map_bytes(retriever.token_map))
+    (folder / "README.md").write_text(card, encoding="utf-8")
+    stated = described(retriever).model_dump(mode="json")
+    (folder / RETRIEVER).write_text(json.dumps(stated, indent=1) + "\n", encoding="utf-8")
+
+
+def described(retriever: "Retriever") -> RetrieverFile:
+    """Return what retriever.json states of a retriever."""
+    from sentemb_core.encoder.checkpoint import encoder_digest
+    from sentemb_core.retriever.tokens import token_map_bytes
+
+    digests = {name: encoder_digest(encoder) for name, encoder in retriever.encoders.items()}
     if retriever.token_map:
         content = token_map_bytes(retriever.token_map)
-        (folder / TOKEN_MAP).write_bytes(content)
         digests[TOKEN_MAP] = hashlib.sha256(content).hexdigest()
-    (folder / "README.md").write_text(card, encoding="utf-8")
-    stated = RetrieverFile(spec=retriever.spec, digests=digests).model_dump(mode="json")
-    (folder / RETRIEVER).write_text(json.dumps(stated, indent=1) + "\n", encoding="utf-8")
+    return RetrieverFile(spec=retriever.spec, digests=digests)
+
+
+def retriever_digest(retriever: "Retriever") -> str:
+    """Return the SHA-256 of everything that a retriever's scores depend on."""
+    stated = described(retriever).model_dump(mode="json")
+    return hashlib.sha256(json.dumps(stated, sort_keys=True).encode()).hexdigest()
 
 
 def retriever_file(folder: Path) -> RetrieverFile | None:
@@ -86,7 +100,7 @@ def load_retriever(folder: Path) -> "Retriever":
         BadDataError: a part is missing, or has other bytes than retriever.json states.
         MissingEncoderError, UnsafeModelError, UsageError: as `checkpoint.load_encoder`.
     """
-    from sentemb_core.encoder.checkpoint import encoder_digest, load_encoder
+    from sentemb_core.encoder.checkpoint import load_encoder
     from sentemb_core.retriever.retriever import Retriever
     from sentemb_core.retriever.tokens import read_token_map
 
@@ -102,14 +116,13 @@ def load_retriever(folder: Path) -> "Retriever":
             f"{', '.join(missing)}. Copy the whole folder again."
         )
     encoders = {each.folder: load_encoder(folder / each.folder) for each in spec.vectors}
-    found = {name: encoder_digest(encoder) for name, encoder in encoders.items()}
-    if spec.tokens:
-        found[TOKEN_MAP] = hashlib.sha256((folder / TOKEN_MAP).read_bytes()).hexdigest()
+    token_map = read_token_map(folder / TOKEN_MAP) if spec.tokens else None
+    retriever = Retriever(spec, encoders, token_map)
+    found = described(retriever).digests
     if other := [name for name, digest in found.items() if stated.digests.get(name) != digest]:
         raise BadDataError(
             f"The parts of a retriever have the digests of {RETRIEVER}; in {folder} "
             f"{', '.join(name or 'the root encoder' for name in other)} has another. Copy the "
             "whole folder again."
         )
-    token_map = read_token_map(folder / TOKEN_MAP) if spec.tokens else None
-    return Retriever(spec, encoders, token_map)
+    return retriever

@@ -7,13 +7,15 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sentemb_core.retrieval.bm25 import BM25, ENGLISH, LUCENE, PRODUCT_THESIS, Form
+from sentemb_core.retrieval.bm25 import BM25, ENGLISH, LUCENE, PRODUCT_THESIS, Form, StoredBM25
+from sentemb_core.tokenize import words as every_word
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "bm25.json").read_text("utf-8"))
 FORMS = [LUCENE, PRODUCT_THESIS, Form(idf="log"), Form(tf="relative"), Form(k1=0.9, b=0.4)]
@@ -115,3 +117,13 @@ def test_bm25s_does_not_start_jax(tmp_path: Path):
         asked = f"import {module}, sys; assert ('jax' in sys.modules) is {begins}"
         subprocess.run([sys.executable, "-c", asked], check=True, env=places)
         assert begun.exists() is begins
+
+
+@given(texts=TEXTS, queries=TEXTS)
+def test_a_stored_index_gives_the_same_scores(texts: list[str], queries: list[str]):
+    index = BM25(texts)
+    with TemporaryDirectory() as name:
+        index.save(Path(name))
+        stored = StoredBM25(Path(name), every_word)
+        scores = np.array([stored.scores(query) for query in queries])
+    assert scores == pytest.approx(index.scores(queries), abs=1e-5)

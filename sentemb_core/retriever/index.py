@@ -1,0 +1,332 @@
+"""An index: what a retriever stores of documents, in one folder, and the search in it.
+
+A query's candidates are the first `CANDIDATES` documents by vectors, and as many by words. Their
+scores are those of `retriever.scores`, standardised over the candidates.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Bool, Float, Float32, Int64
+
+from sentemb_core.corpus.table import Document
+from sentemb_core.document_vectors import Hit
+from sentemb_core.errors import BadDataError, OtherEncoderError, UsageError
+from sentemb_core.retrieval.dense import search
+from sentemb_core.retriever.folder import retriever_digest
+from sentemb_core.retriever.fusion import Among, Scores
+from sentemb_core.retriever.index_build import Written, write_index
+from sentemb_core.retriever.index_files import (
+    IndexFile,
+    drafted,
+    read_index_file,
+    sizes_below,
+    write_index_file,
+)
+from sentemb_core.retriever.nearest import EXACT
+from sentemb_core.retriever.queries import check_queries, warn_of_tokens, warn_of_words
+from sentemb_core.retriever.retriever import Retriever
+from sentemb_core.retriever.scores import combined
+from sentemb_core.retriever.spec import RetrieverSpec
+from sentemb_core.retriever.stored import Rows, Stored
+from sentemb_core.retriever.tokens import late_interaction
+from sentemb_core.retriever.words import summed
+
+By = Literal["hybrid", "dense", "words"]
+"""hybrid: all parts of the retriever; dense: without words; words: these alone."""
+
+CANDIDATES = 1_000
+"""First documents by vectors, and by words, that a search scores: over more, standardised scores
+change figures by at most .002 (docs/results/retriever.md)."""
+
+
+@dataclass(frozen=True)
+class Query:
+    """A query as the parts of a retriever read it."""
+
+    text: str
+    vector: Float32[np.ndarray, " dim"]
+    tokens: Float32[np.ndarray, "tokens width"] | None
+
+
+class Index:
+    """An open index.
+
+    Attributes:
+        folder: The folder.
+        retriever: The retriever that wrote it.
+        stated: Its index.json.
+    """
+
+    def __init__(self, folder: Path, retriever: Retriever, stated: IndexFile) -> None:
+        self.folder, self.retriever, self.stated = folder, retriever, stated
+        self._stored = Stored(folder, retriever.spec, stated)
+
+    def __len__(self) -> int:
+        return self.stated.documents
+
+    @classmethod
+    def build(
+        cls,
+        retriever: Retriever,
+        documents: Iterable[Document],
+        folder: Path,
+        *,
+        texts: bool = True,
+        model: str | None = None,
+        exact: int = EXACT,
+        total: int = 0,
+    ) -> "Index":
+        """Write an index into a new folder, and open it.
+
+        Args:
+            retriever: Encodes the documents.
+            documents: Each has at least one sentence, and an id of its own.
+            folder: New, or empty.
+            texts: Whether to store the sentences, so that hits show the best one.
+            model: Name of the retriever, under which a later call finds it.
+            exact: With more documents, a graph finds the first ones by vectors.
+            total: Number of sentences, for the progress.
+
+        Raises:
+            UsageError: the folder is not empty.
+            EmptyCorpusError, DuplicateIdError: the documents.
+            StorageError: another process writes this index, or the disk is full.
+        """
+        digest = retriever_digest(retriever)
+        with drafted(folder, replace=False) as draft:
+            written = write_index(
+                draft, retriever, documents, None, texts=texts, exact=exact, total=total
+            )
+            stated = _described(draft, digest, model, retriever.dim, exact, written)
+        return cls(folder, retriever, stated)
+
+    @classmethod
+    def open(cls, folder: Path, retriever: Retriever) -> "Index":
+        """Open the index of a retriever.
+
+        Raises:
+            UnreadableSourceError: there is no index, or it is damaged.
+            OtherEncoderError: another retriever wrote it.
+        """
+        stated, digest = read_index_file(folder), retriever_digest(retriever)
+        if stated.retriever != digest:
+            raise OtherEncoderError(
+                f"An index is searched with the retriever that wrote it. {folder} was written by "
+                f"{stated.retriever[:12]}, and this retriever is {digest[:12]} (SHA-256 of its "
+                "parts and weights). Use its retriever, or write the index again with `python -m "
+                "flows index`."
+            )
+        return cls(folder, retriever, stated)
+
+    def update(self, documents: Iterable[Document], *, total: int = 0) -> Written:
+        """Replace the documents by these. Only new and changed texts are encoded.
+
+        Documents that are not among them are dropped.
+
+        Raises:
+            EmptyCorpusError, DuplicateIdError, StorageError: as `build`; the index stays as it was.
+        """
+        stated = self.stated
+        with drafted(self.folder, replace=True) as draft:
+            written = write_index(
+                draft,
+                self.retriever,
+                documents,
+                self._stored,
+                texts=self._stored.has_texts,
+                exact=stated.exact,
+                total=total,
+            )
+            self.stated = _described(
+                draft, stated.retriever, stated.model, stated.dim, stated.exact, written
+            )
+        self._stored = Stored(self.folder, self.retriever.spec, self.stated)
+        return written
+
+    def search(
+        self, query: str, top: int = 10, by: By = "hybrid", among: Collection[str] | None = None
+    ) -> list[Hit]:
+        """Return the first documents for a query, best first: `search_all` of one query."""
+        return self.search_all([query], top, by, among)[0]
+
+    def search_all(
+        self,
+        queries: Sequence[str],
+        top: int = 10,
+        by: By = "hybrid",
+        among: Collection[str] | None = None,
+    ) -> list[list[Hit]]:
+        """Return the first documents for each of several queries, best first.
+
+        A document without a word of the query is no hit of a search by words.
+
+        Args:
+            queries: Texts, which are encoded together.
+            top: Number of documents.
+            by: Parts that score.
+            among: Ids of the documents to search in; None: all.
+
+        Raises:
+            UsageError: a query is empty, or the retriever lacks the part.
+            BadDataError: the index lacks an id of `among`.
+        """
+        check_queries(queries)
+        spec, allowed = parts_of(self.retriever.spec, by), self._allowed(among)
+        if not len(allowed):
+            return [[] for _ in queries]
+        if spec.words:
+            warn_of_words(self._stored.words, queries)
+        if not spec.vectors:
+            return [self._by_words(text, allowed, top) for text in queries]
+        warn_of_tokens(self.retriever.encoders[spec.vectors[0].folder], queries)
+        reading = self.retriever.read_texts(queries)
+        vectors = reading.side(spec).vectors
+        first = self._nearest(vectors, allowed, max(CANDIDATES, top))
+        tokens = reading.tokens.get(spec.vectors[0].folder)
+        return [
+            self._by_vectors(
+                spec,
+                Query(text, vectors[k], tokens.of(np.array([k])).rows if tokens else None),
+                first[k],
+                allowed,
+                top,
+            )
+            for k, text in enumerate(queries)
+        ]
+
+    def _by_words(self, text: str, allowed: Rows, top: int) -> list[Hit]:
+        words = self._word_scores(text)
+        rows = allowed
+        if len(allowed) > max(CANDIDATES, top):
+            rows = _first_by_words(words, allowed, max(CANDIDATES, top))
+        scores = summed([part[:, rows] for part in words])[0]
+        found = _with_a_term(words)[rows]
+        return self._hits(scores[found], rows[found], top)
+
+    def _by_vectors(
+        self, spec: RetrieverSpec, query: Query, first: Rows, allowed: Rows, top: int
+    ) -> list[Hit]:
+        words = self._word_scores(query.text) if spec.words else []
+        rows = allowed
+        if len(allowed) > max(CANDIDATES, top):
+            by_words = _first_by_words(words, allowed, max(CANDIDATES, top))
+            rows = np.union1d(first, by_words)
+        semantic = self._stored.cosines(query.vector, rows)
+        if spec.best_sentence:
+            best = self._stored.best_sentences(query.vector, rows)
+            semantic = semantic + np.float32(spec.best_sentence) * best
+        lexical = summed([part[:, rows] for part in words]) if words else None
+        late = partial(self._late, query, rows) if spec.tokens else None
+        scores = combined(spec.shares[0], semantic[None], lexical, late)
+        return self._hits(scores[0], rows, top, query.vector)
+
+    def _word_scores(self, text: str) -> list[Scores]:
+        return [part.scores(text)[None] for part in self._stored.words]
+
+    def _late(self, query: Query, rows: Rows, among: Among) -> Float32[np.ndarray, "1 candidates"]:
+        tokens = self._stored.tokens
+        assert tokens is not None, "the index has token vectors"
+        assert query.tokens is not None, "the query has token vectors"
+        scores = np.zeros(among.shape, np.float32)
+        scores[among] = late_interaction(query.tokens, tokens.of(rows[among[0]]))
+        return scores
+
+    def _nearest(
+        self, vectors: Float32[np.ndarray, "queries dim"], allowed: Rows, count: int
+    ) -> Int64[np.ndarray, "queries _"]:
+        """Return the first rows by vectors; none where all allowed rows are candidates."""
+        if len(allowed) <= count:
+            return np.empty((len(vectors), 0), np.int64)
+        nearest = self._stored.nearest
+        assert nearest, "the index has vectors"
+        if len(allowed) == len(self):
+            return nearest.first(vectors, count)
+        return allowed[search(vectors, nearest.of(allowed), count)[0]]
+
+    def _allowed(self, among: Collection[str] | None) -> Rows:
+        if among is None:
+            return np.arange(len(self))
+        rows = self._stored.row_of
+        if unknown := [doc_id for doc_id in among if doc_id not in rows]:
+            raise BadDataError(
+                f"The index has the documents to search in; {self.folder} lacks {len(unknown)} of "
+                f"{len(among)} ids, first {unknown[:3]}. Leave them out, or update the index."
+            )
+        return np.unique(np.array([rows[doc_id] for doc_id in among], np.int64))
+
+    def _hits(
+        self,
+        scores: Float[np.ndarray, " candidates"],
+        rows: Int64[np.ndarray, " candidates"],
+        top: int,
+        query: Float32[np.ndarray, " dim"] | None = None,
+    ) -> list[Hit]:
+        stored = self._stored
+        order = np.argsort(-scores, kind="stable")[:top]
+        return [
+            Hit(
+                doc_id=stored.ids[row],
+                score=score,
+                counterpart=stored.counterparts[row],
+                sentence=None if query is None else stored.sentence(query, row),
+            )
+            for row, score in zip(rows[order].tolist(), scores[order].tolist(), strict=True)
+        ]
+
+
+def _first_by_words(words: Sequence[Scores], allowed: Rows, count: int) -> Rows:
+    """Return the first rows among those that have a term of the query."""
+    if not words:
+        return np.empty(0, np.int64)
+    shared = allowed[_with_a_term(words)[allowed]]
+    if len(shared) <= count:
+        return shared
+    total = summed([part[:, shared] for part in words])[0]
+    return np.sort(shared[np.argpartition(-total, count)[:count]])
+
+
+def _with_a_term(words: Sequence[Scores]) -> Bool[np.ndarray, " documents"]:
+    """Return which documents have a term of the query."""
+    return np.any(np.concatenate(words) > 0, axis=0)
+
+
+def parts_of(spec: RetrieverSpec, by: By) -> RetrieverSpec:
+    """Return the parts of a retriever that a search uses.
+
+    Raises:
+        UsageError: the retriever lacks them.
+    """
+    if by == "hybrid":
+        return spec
+    if by == "dense" and spec.vectors:
+        return spec.model_copy(update={"words": None})
+    if by == "words" and spec.words:
+        return RetrieverSpec(words=spec.words)
+    part = "no encoder" if by == "dense" else "no lexical part"
+    raise UsageError(
+        f"This retriever has {part}, so it cannot search by {by}. Search by hybrid, which takes "
+        "all of its parts."
+    )
+
+
+def _described(
+    draft: Path, digest: str, model: str | None, dim: int, exact: int, written: Written
+) -> IndexFile:
+    """Write index.json of a written draft, and return its content."""
+    stated = IndexFile(
+        retriever=digest,
+        model=model,
+        documents=written.documents,
+        sentences=written.sentences,
+        dim=dim,
+        exact=exact,
+        bytes=sizes_below(draft),
+        approximate=written.approximate,
+    )
+    write_index_file(draft, stated)
+    return stated

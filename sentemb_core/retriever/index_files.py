@@ -1,0 +1,249 @@
+"""The folder of an index: its files, written as a draft and renamed at the end.
+
+    index.json          format, digest of the retriever, counts, bytes of every file
+    documents.parquet   doc_id, counterpart, digest (of the text), vector
+    texts.arrow         sentences of every document (optional)
+    sentences.npy       sentence vectors in float16, for the best sentence
+    tokens.npy          token vectors in int8, for late interaction
+    words_*/            BM25 by bm25s, one folder for each kind of term
+    vectors.faiss       graph of the document vectors, above `nearest.EXACT` documents
+
+`*_starts.npy` has the first row of each document and, last, the number of rows. All arrays are
+memory-mapped.
+"""
+
+import json
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from jaxtyping import Float32, Int64
+from numpy.lib import format as npy
+from pydantic import ValidationError
+
+from sentemb_core.encoder.safety import read_json
+from sentemb_core.errors import StorageError, UnreadableSourceError, UsageError
+from sentemb_core.store import disk
+from sentemb_core.store.locks import lock_if_free
+from sentemb_core.types import Value
+
+INDEX = "index.json"
+DOCUMENTS, TEXTS, FAISS = "documents.parquet", "texts.arrow", "vectors.faiss"
+SENTENCES, TOKENS = "sentences", "tokens"
+
+SENTENCE_TYPE = np.dtype(np.float16)
+"""Halves the largest part but one; a cosine changes by at most .001 (tests/retriever)."""
+
+
+class Approximate(Value):
+    """Settings of the graph that finds the first documents by their vectors, and its recall."""
+
+    kind: Literal["HNSW"] = "HNSW"
+    links: int
+    build_depth: int
+    search_depth: int
+    recall: float
+    """Share of the exact first 100 documents that it finds, for drawn queries."""
+
+
+class IndexFile(Value):
+    """The content of index.json."""
+
+    format: Literal[1] = 1
+    retriever: str
+    """SHA-256 (`folder.retriever_digest`)."""
+    model: str | None = None
+    """Name under which the retriever was opened."""
+    documents: int
+    sentences: int
+    dim: int
+    exact: int
+    """Most documents without a graph of their vectors."""
+    bytes: dict[str, int]
+    """Bytes of each file."""
+    approximate: Approximate | None = None
+
+    @property
+    def bytes_by_part(self) -> dict[str, float]:
+        """Bytes a document of each part: documents, texts, sentences, tokens, words, vectors."""
+        parts: dict[str, float] = {}
+        for name, size in self.bytes.items():
+            part = Path(name).parts[0].partition(".")[0].partition("_")[0]
+            parts[part] = parts.get(part, 0) + size / max(self.documents, 1)
+        return parts
+
+
+class ArrayWriter:
+    """Appends rows to a .npy file, whose header gets the final number of rows at the end."""
+
+    def __init__(self, path: Path, dtype: np.dtype, width: int | None = None) -> None:
+        self.dtype = dtype
+        self._shape: tuple[int, ...] = () if width is None else (width,)
+        self.rows = 0
+        self._file: IO[bytes] = path.open("wb")
+        self._write_header()
+
+    def __enter__(self) -> "ArrayWriter":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.seek(0)  # the header leaves room for a longer number
+        self._write_header()
+        self._file.close()
+
+    def write(self, rows: np.ndarray) -> None:
+        self._file.write(np.ascontiguousarray(rows, self.dtype).tobytes())
+        self.rows += len(rows)
+
+    def _write_header(self) -> None:
+        header = {
+            "descr": npy.dtype_to_descr(self.dtype),
+            "fortran_order": False,
+            "shape": (self.rows, *self._shape),
+        }
+        npy.write_array_header_1_0(self._file, header)
+
+
+class RaggedWriter:
+    """Writes rows of documents to NAME.npy, and where each document starts to NAME_starts.npy."""
+
+    def __init__(self, folder: Path, name: str, dtype: np.dtype, width: int) -> None:
+        self._rows = ArrayWriter(folder / f"{name}.npy", dtype, width)
+        self._starts = ArrayWriter(folder / f"{name}_starts.npy", np.dtype(np.int64))
+        self._starts.write(np.zeros(1))
+
+    def __enter__(self) -> "RaggedWriter":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._rows.__exit__()
+        self._starts.__exit__()
+
+    def write(self, rows: Sequence[np.ndarray]) -> None:
+        """Append the rows of some documents."""
+        sizes = [len(each) for each in rows]
+        self._starts.write(self._rows.rows + np.cumsum(sizes))
+        self._rows.write(np.concatenate(rows))
+
+
+def open_ragged(folder: Path, name: str) -> tuple[np.ndarray, Int64[np.ndarray, " bounds"]]:
+    """Return the memory-mapped rows of a `RaggedWriter`, and the bounds of the documents."""
+    rows = np.load(folder / f"{name}.npy", mmap_mode="r")
+    return rows, np.load(folder / f"{name}_starts.npy")
+
+
+def sizes_below(folder: Path) -> dict[str, int]:
+    """Return the bytes of all files below a folder, by their relative paths."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {file.relative_to(folder).as_posix(): file.stat().st_size for file in files}
+
+
+def read_index_file(folder: Path) -> IndexFile:
+    """Return index.json, after a check that every file has its size.
+
+    Raises:
+        UnreadableSourceError: there is no index, or it is damaged or incomplete.
+    """
+    if not (folder / INDEX).is_file():
+        raise UnreadableSourceError(
+            f"An index is a folder with {INDEX}; {folder} has none. `python -m flows index` writes "
+            "one."
+        )
+    try:
+        stated = IndexFile.model_validate(read_json(folder / INDEX))
+    except (ValidationError, ValueError) as error:
+        raise damaged(folder, f"{INDEX} is broken") from error
+    found = sizes_below(folder)
+    if other := [name for name, size in stated.bytes.items() if found.get(name) != size]:
+        raise damaged(folder, f"missing or cut: {', '.join(other)}")
+    return stated
+
+
+def damaged(folder: Path, reason: str) -> UnreadableSourceError:
+    """Return the error of an index with missing or broken files."""
+    return UnreadableSourceError(
+        f"The index {folder} is damaged or incomplete: {reason}. Copy it again, or write it again "
+        "with `python -m flows index`."
+    )
+
+
+def is_index_folder(path: str | Path) -> bool:
+    """Whether a folder has the description of an index."""
+    try:
+        return (Path(path) / INDEX).is_file()
+    except OSError:  # a text longer than any path
+        return False
+
+
+@contextmanager
+def drafted(folder: Path, *, replace: bool) -> Generator[Path, None, None]:
+    """Yield a draft folder that becomes `folder` when the block succeeds.
+
+    Raises:
+        UsageError: `folder` exists, is not empty, and is not to be replaced.
+        StorageError: another process writes this index, or the disk refuses.
+    """
+    if not replace and folder.exists() and (folder.is_file() or any(folder.iterdir())):
+        raise UsageError(f"{folder} exists. Name a new folder, or update the index in it.")
+    folder = folder.absolute()
+    lock = folder.with_name(f".{folder.name}.lock")
+    with lock_if_free(lock) as is_free:
+        if not is_free:
+            raise StorageError(
+                f"One process at a time writes an index; another one writes {folder} now. Wait "
+                "until it is done."
+            )
+        draft = folder.with_name(disk.unique(f".{folder.name}"))
+        try:
+            disk.make_folder(draft)
+            with disk.storage_errors(folder.parent):
+                yield draft
+            if replace and folder.exists():
+                earlier = folder.with_name(disk.unique(f".{folder.name}.old"))
+                disk.rename_to(folder, earlier)
+                disk.rename_to(draft, folder)
+                disk.remove(earlier)
+            else:
+                disk.rename_to(draft, folder)
+        finally:
+            disk.remove(draft)
+            lock.unlink(missing_ok=True)
+
+
+def write_index_file(folder: Path, stated: IndexFile) -> None:
+    text = json.dumps(stated.model_dump(mode="json"), indent=1)
+    (folder / INDEX).write_text(text + "\n", encoding="utf-8")
+
+
+TEXT_SCHEMA = pa.schema([pa.field("sentences", pa.list_(pa.string()))])
+
+
+def document_schema(dim: int) -> Any:
+    """Return the schema of documents.parquet; without vectors if `dim` is 0."""
+    fields = [pa.field(name, pa.string()) for name in ("doc_id", "counterpart", "digest")]
+    fields += [pa.field("vector", pa.list_(pa.float32(), dim))] if dim else []
+    return pa.schema(fields)
+
+
+def vector_blocks(folder: Path) -> Iterator[Float32[np.ndarray, "documents dim"]]:
+    """Yield the vectors of documents.parquet in blocks.
+
+    Raises:
+        UnreadableSourceError: bytes are changed.
+    """
+    try:
+        with pq.ParquetFile(folder / DOCUMENTS, page_checksum_verification=True) as file:
+            for k in range(file.num_row_groups):
+                column = file.read_row_group(k, columns=["vector"])["vector"].combine_chunks()
+                yield column.flatten().to_numpy().reshape(len(column), -1)
+    except (OSError, pa.ArrowException) as error:
+        raise damaged(folder, f"{DOCUMENTS}: {error}") from error
+
+
+def words_folder(folder: Path, terms: Callable[[str], Iterator[str]]) -> Path:
+    """Return the folder of the BM25 of these terms."""
+    return folder / f"words_{terms.__name__}"

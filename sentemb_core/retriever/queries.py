@@ -1,0 +1,60 @@
+"""Queries of a search: empty ones are refused; warnings name what a part does not know."""
+
+import logging
+from collections.abc import Sequence
+
+from sentemb_core.encoder.encoder import Encoder
+from sentemb_core.encoder.vocabulary import unknown_tokens
+from sentemb_core.errors import UsageError
+from sentemb_core.retrieval.bm25 import StoredBM25
+
+log = logging.getLogger(__name__)
+
+
+def check_queries(queries: Sequence[str]) -> None:
+    """Refuse an empty query.
+
+    Raises:
+        UsageError: with its place, if there are several.
+    """
+    for place, query in enumerate(queries):
+        if not query.strip():
+            which = "The query" if len(queries) == 1 else f"Query {place + 1} of {len(queries)}"
+            raise UsageError(f"{which} is empty (found {query!r}). Name a text to search for.")
+
+
+def warn_of_tokens(encoder: Encoder, queries: Sequence[str]) -> None:
+    """Warn if the encoder cuts queries, or knows few of their tokens."""
+    unknown, tokens = unknown_tokens(encoder.tokenizer, list(queries))
+    if 2 * unknown >= tokens:
+        log.warning(
+            "%d of %d tokens of the queries are unknown to the encoder and are ignored.",
+            unknown,
+            tokens,
+        )
+    whole = [
+        encoder.tokenizer.encode(query, add_special_tokens=encoder.add_special_tokens)
+        for query in queries
+    ]
+    if cut := sum(bool(each.overflowing) for each in whole):
+        kept = sum(len(each.ids) for each in whole)
+        lost = sum(len(rest.ids) for each in whole for rest in each.overflowing)
+        log.warning(
+            "The encoder reads %d tokens: %d of %d queries are cut, by %.0f %% of all tokens. The "
+            "words of a query are all used.",
+            encoder.max_length,
+            cut,
+            len(queries),
+            100 * lost / (kept + lost),
+        )
+
+
+def warn_of_words(words: Sequence[StoredBM25], queries: Sequence[str]) -> None:
+    """Warn of queries without a term of the index."""
+    known = [any(part.knows(query) for part in words) for query in queries]
+    if not all(known):
+        log.warning(
+            "%d of %d queries have no word of the index: the lexical part does not find them.",
+            known.count(False),
+            len(queries),
+        )

@@ -1,0 +1,334 @@
+"""An index finds what the retriever's scores say, and is refused where it cannot be trusted."""
+
+import json
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from sentemb_core.corpus.table import Document
+from sentemb_core.errors import (
+    BadDataError,
+    DuplicateIdError,
+    EmptyCorpusError,
+    OtherEncoderError,
+    StorageError,
+    UnreadableSourceError,
+    UsageError,
+)
+from sentemb_core.retriever import index as index_module
+from sentemb_core.retriever.index import Index, parts_of
+from sentemb_core.retriever.retriever import Retriever
+from sentemb_core.retriever.scores import scores_of_documents
+from sentemb_core.retriever.spec import RetrieverSpec, Vectors
+from sentemb_core.store.locks import file_lock
+from tests.retriever import made
+
+ROOT = (Vectors(folder=""),)
+SPECS = {
+    "whole": made.WHOLE,
+    "dense": RetrieverSpec(vectors=ROOT),
+    "best sentence": RetrieverSpec(vectors=ROOT, best_sentence=0.5),
+    "tokens without words": RetrieverSpec(vectors=ROOT, tokens=True),
+    "table": RetrieverSpec(vectors=(Vectors(folder="table"),), words="stems_and_letters"),
+    "words": RetrieverSpec(words="bm25"),
+    "whole texts": RetrieverSpec(vectors=ROOT, unit="text", words="bm25", best_sentence=0.2),
+}
+retriever = cache(made.retriever)
+
+
+def scores(retriever: Retriever, spec: RetrieverSpec, query: str, documents: list[Document]):
+    """Return the score of each document by `scores_of_documents`."""
+    read = retriever.read_documents([document.sentences for document in documents])
+    return scores_of_documents(spec, retriever.read_texts([query]), read)(np.array([0]))[0]
+
+
+@pytest.fixture
+def whole_precision(monkeypatch):
+    """Store sentence vectors in float32, so that scores are equal to the last digits."""
+    monkeypatch.setattr("sentemb_core.retriever.index_build.SENTENCE_TYPE", np.dtype(np.float32))
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    spec=st.sampled_from(list(SPECS.values())),
+    count=st.integers(1, 150),
+    seed=st.integers(0, 10**6),
+    by=st.sampled_from(["hybrid", "dense", "words"]),
+)
+def test_hits_have_the_order_and_the_scores_of_the_retriever(
+    whole_precision, spec, count, seed, by
+):
+    assume(by == "hybrid" or (spec.vectors if by == "dense" else spec.words))
+    documents, mine, part = made.documents(count, seed), retriever(spec), parts_of(spec, by)
+    query = made.sentence(np.random.default_rng(seed), range(4, 60))
+    with TemporaryDirectory() as name:
+        hits = Index.build(mine, documents, Path(name) / "index").search(query, count, by)
+    ids = [document.doc_id for document in documents]
+    expected = dict(zip(ids, scores(mine, part, query, documents).tolist(), strict=True))
+    best = sorted(expected.values(), reverse=True)[: len(hits)]
+    assert [hit.score for hit in hits] == pytest.approx(best, abs=1e-4)
+    assert [hit.score for hit in hits] == pytest.approx(
+        [expected[hit.doc_id] for hit in hits], abs=1e-4
+    )
+    assert len(hits) == count or not part.vectors
+
+
+def test_float16_sentences_change_a_cosine_by_little(tmp_path):
+    documents, mine = made.documents(60), retriever(SPECS["best sentence"])
+    stored = Index.build(mine, documents, tmp_path / "index").search("w5 w9 w20", 60)
+    exact = scores(mine, mine.spec, "w5 w9 w20", documents)
+    assert [hit.score for hit in stored] == pytest.approx(sorted(exact)[::-1], abs=5e-4)
+
+
+@pytest.fixture
+def index(tmp_path) -> Index:
+    return Index.build(retriever(), made.documents(120), tmp_path / "index", model="mine")
+
+
+def test_candidates_are_the_first_by_vectors_and_by_words(index, monkeypatch):
+    every = {part: index.search("w5 w9 w20", 120, part) for part in ("dense", "words")}
+    monkeypatch.setattr(index_module, "CANDIDATES", 15)
+    by_vectors = index_of(index).first(query_vector(index, "w5 w9 w20"), 15)[0]
+    wanted = {f"d{row}" for row in by_vectors} | {hit.doc_id for hit in every["words"][:15]}
+    hits = index.search("w5 w9 w20", 15)
+    assert {hit.doc_id for hit in hits} <= wanted
+    assert index.search_all(["w5", "w9 w20"], 3) == [index.search(q, 3) for q in ("w5", "w9 w20")]
+
+
+def index_of(index: Index):
+    return index._stored.nearest
+
+
+def query_vector(index: Index, query: str) -> np.ndarray:
+    return index.retriever.encode_queries([query])
+
+
+def test_a_hit_has_its_counterpart_and_its_best_sentence(index):
+    documents = {document.doc_id: document for document in made.documents(120)}
+    (query,) = query_vector(index, "w5 w9 w20")
+    for hit in index.search("w5 w9 w20"):
+        document = documents[hit.doc_id]
+        side = index.retriever.read_documents([document.sentences]).side(index.retriever.spec)
+        assert hit.counterpart == document.counterpart
+        assert hit.sentence == document.sentences[int((side.sentences @ query).argmax())]
+
+
+def test_without_texts_no_sentence_is_stored(tmp_path):
+    secret = Document("a", ["w5 secretword"], None, 0)
+    index = Index.build(retriever(), [secret], tmp_path / "index", texts=False)
+    assert index.search("w5")[0].sentence is None
+    whole = b"".join(file.read_bytes() for file in index.folder.rglob("*.arrow"))
+    assert b"secretword" not in whole + (index.folder / "documents.parquet").read_bytes()
+
+
+@pytest.mark.parametrize("by", ["hybrid", "dense", "words"])
+@pytest.mark.parametrize("candidates", [5, 1_000])
+def test_only_documents_among_the_ids_are_found(index, monkeypatch, by, candidates):
+    monkeypatch.setattr(index_module, "CANDIDATES", candidates)
+    some = [f"d{k}" for k in range(3, 40)]
+    hits = index.search("w5 w9 w20", 5, by, some)
+    assert hits
+    assert {hit.doc_id for hit in hits} <= {*some}
+    assert index.search("w5", 5, by, []) == []
+    with pytest.raises(BadDataError):
+        index.search("w5", 5, by, ["nosuch"])
+
+
+def changed(documents: list[Document]) -> list[Document]:
+    """Return other documents: one is new, one changed, one moved, one gone, one got a title."""
+    new = Document("new", ["w70 w71", "w72"], "w70", 0)
+    first, second, third, *others = documents
+    return [
+        *others[1:],
+        new,
+        second._replace(sentences=["w50 w51 w52"]),
+        first,
+        third._replace(counterpart="another"),
+    ]
+
+
+@pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
+def test_an_update_equals_a_new_index(tmp_path, monkeypatch, spec):
+    documents = made.documents(30)
+    index = Index.build(retriever(spec), documents, tmp_path / "index", model="mine")
+    read: list[int] = []
+    original = Retriever.read_documents
+    monkeypatch.setattr(
+        Retriever,
+        "read_documents",
+        lambda self, some, *others: read.append(len(some)) or original(self, some, *others),
+    )
+    written = index.update(changed(documents))
+    assert (written.documents, written.encoded, written.dropped) == (30, 2, 1)
+    assert read == ([2] if spec.vectors else [])
+    fresh = Index.build(retriever(spec), changed(documents), tmp_path / "fresh", model="mine")
+    assert contents(index.folder) == contents(fresh.folder)
+    assert index.search("w50 w51 w70") == fresh.search("w50 w51 w70")
+    assert {file.name for file in tmp_path.iterdir()} == {"index", "fresh"}
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Return the bytes of every file; vectors of a piece depend on its other documents."""
+    return {
+        file.relative_to(folder).as_posix(): file.read_bytes()
+        for file in folder.rglob("*")
+        if file.is_file() and file.suffix not in (".parquet", ".npy") and file.name != "index.json"
+    }
+
+
+def test_an_update_without_a_document_leaves_the_index(index):
+    before = index.search("w5 w9")
+    with pytest.raises(EmptyCorpusError):
+        index.update([])
+    assert Index.open(index.folder, index.retriever).search("w5 w9") == before
+    assert [file.name for file in index.folder.parent.iterdir()] == ["index"]
+
+
+def test_the_vectors_are_those_of_the_retriever(index):
+    table = pq.read_table(index.folder / "documents.parquet")
+    assert table.column_names == ["doc_id", "counterpart", "digest", "vector"]
+    vectors = np.stack(table["vector"].to_numpy())
+    documents = [document.sentences for document in made.documents(120)]
+    assert vectors == pytest.approx(index.retriever.encode_documents(documents), abs=1e-5)
+
+
+def test_sizes_are_those_of_the_files(index):
+    stated = json.loads((index.folder / "index.json").read_text())
+    assert stated["model"] == "mine"
+    assert (stated["documents"], stated["dim"]) == (120, 32)
+    whole = sum(file.stat().st_size for file in index.folder.rglob("*") if file.is_file())
+    assert sum(stated["bytes"].values()) + (index.folder / "index.json").stat().st_size == whole
+    parts = index.stated.bytes_by_part
+    assert {*parts} == {"documents", "texts", "sentences", "tokens", "words"}
+    assert sum(parts.values()) * 120 == pytest.approx(sum(stated["bytes"].values()))
+
+
+def test_a_corpus_of_one_document_is_found(tmp_path):
+    index = Index.build(retriever(), [Document("only", ["w5 w6"], None, 0)], tmp_path / "index")
+    assert [hit.doc_id for hit in index.search("w5")] == ["only"]
+    assert [hit.doc_id for hit in index.search("w5", by="words")] == ["only"]
+    assert index.search("w70", by="words") == []
+
+
+@pytest.mark.parametrize("exact", [10, 1_000])
+def test_a_graph_finds_the_first_documents(tmp_path, monkeypatch, exact):
+    monkeypatch.setattr(index_module, "CANDIDATES", 30)
+    documents = made.documents(300)
+    index = Index.build(retriever(), documents, tmp_path / "index", exact=exact)
+    found = index.stated.approximate
+    assert (found is None) == (exact == 1_000)
+    assert (found is None) or found.recall > 0.95
+    whole = Index.build(retriever(), documents, tmp_path / "whole")
+    hits, expected = (each.search("w5 w9 w20", 10) for each in (index, whole))
+    assert [hit.doc_id for hit in hits] == [hit.doc_id for hit in expected]
+    index.update(documents[:200])
+    assert (index.stated.approximate is None) == (exact == 1_000)
+    assert Index.open(index.folder, index.retriever).search("w5")
+
+
+def remove(name: str):
+    return lambda folder: (folder / name).unlink()
+
+
+def cut(name: str):
+    return lambda folder: (folder / name).write_bytes((folder / name).read_bytes()[:-5])
+
+
+def turn_a_byte(folder: Path) -> None:
+    file = folder / "documents.parquet"
+    content = bytearray(file.read_bytes())
+    content[len(content) // 3] ^= 0xFF
+    file.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        remove("index.json"),
+        remove("documents.parquet"),
+        remove("tokens.npy"),
+        remove("words_stems/data.csc.index.npy"),
+        cut("sentences.npy"),
+        cut("texts.arrow"),
+        cut("index.json"),
+        turn_a_byte,
+    ],
+)
+def test_a_damaged_or_incomplete_index_is_refused(index, damage):
+    damage(index.folder)
+    with pytest.raises(UnreadableSourceError):
+        Index.open(index.folder, index.retriever)
+
+
+def test_an_index_of_another_retriever_is_refused(index):
+    other = made.retriever(made.WHOLE.model_copy(update={"best_sentence": 0.4}))
+    with pytest.raises(OtherEncoderError):
+        Index.open(index.folder, other)
+
+
+def test_one_process_writes_at_a_time(index, tmp_path):
+    with file_lock(tmp_path / ".index.lock"), pytest.raises(StorageError):
+        index.update(made.documents(3))
+    with file_lock(tmp_path / ".new.lock"), pytest.raises(StorageError):
+        Index.build(retriever(), made.documents(3), tmp_path / "new")
+    assert len(index) == 120
+
+
+def test_an_existing_folder_is_not_replaced(index, tmp_path):
+    with pytest.raises(UsageError):
+        Index.build(retriever(), made.documents(3), index.folder)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError):
+        Index.build(retriever(), made.documents(3), tmp_path / "file")
+
+
+@pytest.mark.parametrize("interrupted", [KeyboardInterrupt, OSError])
+def test_an_interrupted_build_leaves_nothing(tmp_path, interrupted):
+    def documents():
+        yield from made.documents(3)
+        raise interrupted
+
+    with pytest.raises(interrupted):
+        Index.build(retriever(), documents(), tmp_path / "index")
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_two_documents_with_one_id_are_refused(tmp_path):
+    with pytest.raises(DuplicateIdError):
+        Index.build(retriever(), made.documents(3) * 2, tmp_path / "index")
+
+
+@pytest.mark.parametrize("query", ["", " \n\t"])
+def test_an_empty_query_is_refused(index, query):
+    with pytest.raises(UsageError):
+        index.search(query)
+    with pytest.raises(UsageError):
+        index.search_all(["w5", query])
+
+
+@pytest.mark.parametrize(
+    ("query", "warnings"),
+    [("w5 w6", 0), ("w5 " * 40, 1), ("unknown nonsense", 2), ("w5 unknown nonsense", 1)],
+)
+def test_a_query_that_a_part_cannot_read_gives_a_warning(index, caplog, query, warnings):
+    index.search(query)
+    assert len(caplog.records) == warnings
+
+
+@pytest.mark.parametrize(("spec", "by"), [("dense", "words"), ("words", "dense")])
+def test_a_part_that_the_retriever_lacks_is_refused(tmp_path, spec, by):
+    index = Index.build(retriever(SPECS[spec]), made.documents(3), tmp_path / "index")
+    with pytest.raises(UsageError):
+        index.search("w5", by=by)
+
+
+def test_a_script_without_spaces_has_words(tmp_path):
+    documents = [Document("a", ["今天天气很好"], None, 0), Document("b", ["股票下跌了"], None, 1)]
+    index = Index.build(retriever(SPECS["words"]), documents, tmp_path / "index")
+    assert [hit.doc_id for hit in index.search("股票")] == ["b"]
