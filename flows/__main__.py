@@ -183,6 +183,7 @@ for verb in (
     store.register,
     store.promote,
     store.encode,
+    store.index,
     store.search,
     store.evaluate,
     store.canary,

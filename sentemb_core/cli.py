@@ -21,20 +21,27 @@ from sentemb_core.errors import UsageError
 from sentemb_core.formats import counted, in_words
 from sentemb_core.options import (
     DEFAULTS,
+    Among,
     AtLeastOne,
     By,
     Candidates,
     CorpusOptions,
     Index,
+    IndexFolder,
     Json,
     NewFolder,
+    NoTexts,
     NotNegative,
     Out,
     Overwrite,
+    Parts,
     Picture,
+    Queries,
+    Query,
     Searched,
     Source,
     Top,
+    Update,
 )
 from sentemb_core.store.machine import keep_to_quota
 from sentemb_core.types import Map
@@ -106,43 +113,61 @@ def encode(
 
 
 @app.command
+def index(
+    model: Model,
+    source: Source,
+    folder: IndexFolder,
+    *,
+    update: Update = False,
+    no_texts: NoTexts = False,
+    corpus: CorpusOptions = DEFAULTS,
+    json: Json = False,
+) -> int:
+    """Write the index of a corpus: vectors, words and tokens of a retriever, for `search`."""
+    require_arguments("MODEL SOURCE", model, source)
+    from sentemb_core.cli_search import index_command
+
+    return index_command(
+        model,
+        source,
+        folder,
+        update=update,
+        texts=not no_texts,
+        corpus=corpus,
+        name=model,
+        json=json,
+    )
+
+
+@app.command
 def search(
     model: Model,
-    query: Annotated[str, Parameter(help="Text to search for.")],
-    source: Searched,
+    query: Query,
+    source: Searched = None,
     *,
+    queries: Queries = None,
+    by: Parts = "hybrid",
+    among: Among = None,
     top: Top = 10,
     corpus: CorpusOptions = DEFAULTS,
     json: Json = False,
 ) -> int:
-    """Find the documents nearest to a query, by exact search in a corpus or an index."""
-    require_arguments("MODEL QUERY SOURCE", model, query, source)
-    from sentemb_core.vector_index import is_index, require_writer
+    """Find the documents that fit a query best, in an index or in a corpus."""
+    if source is not None:
+        require_arguments("MODEL QUERY SOURCE", model, query, source)
+    from sentemb_core.cli_search import search_command
 
-    if is_index(source):
-        if options := [f"--{name.replace('_', '-')}" for name in corpus.given()]:
-            raise UsageError(
-                f"{source} is an index, and {', '.join(options)} are options of a corpus: leave "
-                "them out. `encode --counterpart-column` stores counterparts in the index."
-            )
-        from sentemb_core.document_vectors import indexed, nearest_documents, query_vector
-        from sentemb_core.encoder.checkpoint import encoder_digest
-
-        with open_encoder(model) as encoder:
-            require_writer(Path(source), encoder_digest(encoder))
-            wanted = query_vector(encoder, query)
-            hits = nearest_documents(wanted, indexed(encoder, Path(source)), top)
-    else:
-        checked = checked_source(source, corpus)
-        from sentemb_core.document_vectors import encoded, nearest_documents, query_vector
-
-        with open_encoder(model) as encoder, open_documents(checked) as documents:
-            wanted = query_vector(encoder, query)
-            hits = nearest_documents(wanted, encoded(encoder, documents), top)
-    from sentemb_core.report.terminal import hits_table
-
-    table = hits_table(query, hits, corpus.counterpart_column or "counterpart")
-    return console.print_result([hit.__dict__ for hit in hits], table, as_json=json)
+    return search_command(
+        model,
+        query,
+        source,
+        queries=queries,
+        by=by,
+        among=among,
+        top=top,
+        corpus=corpus,
+        json=json,
+    )
 
 
 @app.command

@@ -97,15 +97,15 @@ def is_retriever(model: str) -> bool:
 
 
 def open_retriever(model: str) -> "Retriever":
-    """The retriever of this folder, on the compute device.
+    """The retriever of this name (`retriever.start`), on the compute device.
 
     Raises:
         BadDataError: a part is missing, or has other bytes than retriever.json states.
     """
-    from sentemb_core.retriever.folder import load_retriever
+    from sentemb_core.retriever.start import start_retriever
 
     console.log_to_stderr()
-    return load_retriever(Path(model))
+    return start_retriever(model)
 
 
 def checked_source(source: str, corpus: CorpusOptions) -> "CorpusConfig":
@@ -116,12 +116,13 @@ def checked_source(source: str, corpus: CorpusOptions) -> "CorpusConfig":
     """
     from sentemb_core.config.run import CorpusConfig
     from sentemb_core.corpus.readers import check_source
+    from sentemb_core.retriever.index_files import is_index_folder
     from sentemb_core.vector_index import is_index
 
-    if is_index(source):
+    if is_index(source) or is_index_folder(source):
         raise UsageError(
-            f"{source} is an index of vectors, which only `search` and `canary` read. Name the "
-            "documents that it was made from."
+            f"{source} is an index, which only `search` and `canary` read. Name the documents that "
+            "it was made from."
         )
     config = CorpusConfig.model_validate({"source": source} | corpus.given())
     check_source(config)

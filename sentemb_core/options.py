@@ -21,13 +21,45 @@ Source = Annotated[
     ),
 ]
 Searched = Annotated[
-    str,
+    str | None,
     Parameter(
         group=CORPUS,
-        help="An index that `encode` wrote with the same encoder; or documents (as in `encode`), "
-        "which are encoded for this query.",
+        help="An index that `index` or `encode` wrote with the same model; or documents (as in "
+        "`encode`), which are encoded for this call.",
     ),
 ]
+Query = Annotated[str, Parameter(help="Text to search for. Left out with --queries.")]
+Queries = Annotated[
+    Path | None,
+    Parameter(
+        validator=validators.Path(exists=True, dir_okay=False),
+        help="File with a query in each line.",
+    ),
+]
+Among = Annotated[
+    Path | None,
+    Parameter(
+        validator=validators.Path(exists=True, dir_okay=False),
+        help="File with a document id in each line: the only documents that are searched.",
+    ),
+]
+Parts = Annotated[
+    Literal["hybrid", "dense", "words"],
+    Parameter(
+        name="--by",
+        help="Parts of the retriever that score: all, all without words, or words alone.",
+    ),
+]
+IndexFolder = Annotated[
+    Path, Parameter(help="Folder of the index: new, or with --update one that exists.")
+]
+Update = Annotated[
+    bool,
+    Parameter(
+        help="Encode new and changed documents alone, and drop those that SOURCE no longer has."
+    ),
+]
+NoTexts = Annotated[bool, Parameter(help="Store no text of the documents: hits show no sentence.")]
 Json = Annotated[bool, Parameter(name="--json", help="Print the result as JSON.")]
 
 

@@ -15,16 +15,23 @@ from sentemb_core import console
 from sentemb_core.formats import counted
 from sentemb_core.options import (
     DEFAULTS,
+    Among,
     By,
     Candidates,
     CorpusOptions,
+    IndexFolder,
     Json,
+    NoTexts,
     NotNegative,
     Out,
     Overwrite,
+    Parts,
+    Queries,
+    Query,
     Searched,
     Source,
     Top,
+    Update,
 )
 from sentemb_core.types import ArtifactRef
 
@@ -160,21 +167,64 @@ def encode(
     return cli.encode(encoder, source, out, by=by, overwrite=overwrite, corpus=corpus, json=json)
 
 
-def search(
-    query: Annotated[str, Parameter(help="Text to search for.")],
-    source: Searched,
+def index(
+    source: Source,
+    folder: IndexFolder,
     *,
     model: Model,
+    update: Update = False,
+    no_texts: NoTexts = False,
+    corpus: CorpusOptions = DEFAULTS,
+    json: Json = False,
+) -> int:
+    """Write the index of a corpus, with a registered model or any other, for `search`."""
+    local = local_encoder(model)
+    from sentemb_core.cli_search import index_command
+    from tasks.registered_encoders import pinned_name
+
+    return index_command(
+        local,
+        source,
+        folder,
+        update=update,
+        texts=not no_texts,
+        corpus=corpus,
+        name=pinned_name(model),
+        json=json,
+    )
+
+
+def search(
+    query: Query,
+    source: Searched = None,
+    *,
+    model: Annotated[
+        str | None, Parameter(help="As in `encode`. Default: the model that wrote the index.")
+    ] = None,
+    queries: Queries = None,
+    by: Parts = "hybrid",
+    among: Among = None,
     top: Top = 10,
     corpus: CorpusOptions = DEFAULTS,
     json: Json = False,
 ) -> int:
-    """Find the documents nearest to a query, in a corpus or in an index that `encode` wrote."""
-    from sentemb_core import cli
+    """Find the documents that fit a query best, in an index or in a corpus."""
     from sentemb_core.cli_inputs import require_order
+    from sentemb_core.cli_search import search_command, stated_model
 
-    require_order("QUERY SOURCE", query, source)
-    return cli.search(local_encoder(model), query, source, top=top, corpus=corpus, json=json)
+    if source is not None:
+        require_order("QUERY SOURCE", query, source)
+    return search_command(
+        local_encoder(model or stated_model(source or query)),
+        query,
+        source,
+        queries=queries,
+        by=by,
+        among=among,
+        top=top,
+        corpus=corpus,
+        json=json,
+    )
 
 
 def evaluate(

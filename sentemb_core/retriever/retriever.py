@@ -65,7 +65,10 @@ class Retriever:
         documents: bool,
         progress: Progress | None = None,
     ) -> Readings:
-        """Return either side of a search, given as lists of sentences."""
+        """Return either side of a search, given as lists of sentences.
+
+        The encoders read them with their prompt of a document or of a query.
+        """
         texts = [" ".join(sentences) for sentences in items]
         units = [[text] for text in texts] if self.spec.unit == "text" else items
         starts = np.concatenate([[0], np.cumsum([len(unit) for unit in units])]).astype(np.int64)
@@ -73,7 +76,7 @@ class Retriever:
         sides: dict[str, Sides] = {}
         tokens: dict[str, TokenVectors] = {}
         for name, encoder in self.encoders.items():
-            sequences = encoder.tokenise(flat)
+            sequences = encoder.tokenise(flat, "document" if documents else "query")
             first = not sides
             if first and self.token_map:
                 read = read_tokens(
