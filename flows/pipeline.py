@@ -1,13 +1,15 @@
-"""What all runs share: the order from documents to a published encoder, and its single steps.
+"""What all runs share: the order from documents to a published model, and its single steps.
 
-`run_pipeline` is the whole order: the loop of the method, a map for the best encoder, and then
-`tasks/publish.py`, which publishes and registers it; `tasks/gate.py` decides its promotion.
+`run_pipeline` is the whole order: the loop of the method, a map for the best encoder, the retriever
+of its encoders (`flows/retriever.py`), and then `tasks/publish.py`, which publishes and registers
+it. `tasks/gate.py` decides its promotion.
 """
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
+from flows.retriever import add_retriever
 from sentemb_core.config.run import (
     RANDOM_ENCODERS,
     AnnotationConfig,
@@ -61,6 +63,7 @@ def run_pipeline(config: C, loop: Callable[[C, OnRow], RunResult]) -> Outcome:
     with monitored_run(config) as monitor:
         result = loop(config, monitor)
         result = add_mapped_encoders(result, config, monitor)
+        result = add_retriever(result, config)
         return finish_run(result, monitor)
 
 

@@ -40,6 +40,10 @@ Positives = Literal["cluster", "edge", "related"]
 Splitter = Literal["syntok", "regex", "none"]
 """Sentence splitter; none: every text is one sentence."""
 
+SearchTask = Literal["search", "titles", "sessions", "similar"]
+"""What a retriever is used for: texts look for documents (search), documents for their titles,
+sessions for an item; similar: both directions."""
+
 OnDuplicate = Literal["keep-first", "error"]
 """What to do with a repeated document id."""
 

@@ -82,6 +82,16 @@ class EncoderResult(Value):
     diagnostics: ArtifactRef | None = None
 
 
+class RetrieverResult(Value):
+    """The retriever that a run chose: its choice and scores, and the parts to assemble it from."""
+
+    choice: ArtifactRef
+    scores: ArtifactRef
+    without_encoder: ArtifactRef | None
+    encoders: dict[str, ArtifactRef]
+    token_maps: dict[str, ArtifactRef]
+
+
 class RunResult(Value):
     """A finished loop: its encoders in order, controls, fixed rows, and the index of the best."""
 
@@ -92,6 +102,7 @@ class RunResult(Value):
     random: ArtifactRef
     best: int
     labels: int = 0  # the number of labels it was trained on
+    retriever: RetrieverResult | None = None
 
     @property
     def path(self) -> list[EncoderResult]:

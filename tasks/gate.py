@@ -19,6 +19,7 @@ from tasks.registry import (
     register,
     versions,
 )
+from tasks.retriever import validate_retriever
 from tasks.validate import scores_of, validate_encoder
 
 if TYPE_CHECKING:
@@ -56,7 +57,9 @@ def register_and_gate(
     """Register the encoder, and promote it to champion or make it the challenger."""
     log.info("registering the encoder as %s and comparing it with the champion", config.name)
     version = registered_version(config, training, encoder, run)
-    promotion = promote(version, lambda champion: gate_decision(config, training, champion))
+    promotion = promote(
+        version, lambda champion: gate_decision(config, training, encoder, champion)
+    )
     return GateOutcome(
         uri=version.uri,
         alias=promotion.alias,
@@ -89,7 +92,7 @@ def registered_version(
     from sentemb_core.evaluation.canary import drawn_sentences
 
     start, best = training.rows[0], training.rows[training.best]
-    test = scores_of(best.scores)["test"].document_to_counterpart
+    test = scores_of(served_scores(training))["test"].document_to_counterpart
     return register(
         artifact_path(encoder),
         config.name,
@@ -113,12 +116,17 @@ def registered_version(
 
 
 def gate_decision(
-    config: RunConfig, training: RunResult, champion: ModelVersion | None
+    config: RunConfig, training: RunResult, encoder: ArtifactRef, champion: ModelVersion | None
 ) -> "GateDecision":
-    """Compare the best encoder with the champion, or with the start encoder if there is none."""
-    from sentemb_core.evaluation.gate import gate
+    """Compare what would be served: the run's model with the champion, or else with the start."""
+    from sentemb_core.evaluation.gate import gate, other_width
 
     best = training.rows[training.best]
+    rules = config.gate
+    if champion and not rules.new_width and training.retriever:
+        widths = width_of(encoder), width_of(opened(champion))
+        if widths[0] != widths[1]:
+            return other_width(*widths)
     before = start_share(config)
     if before > config.validation.label_share:
         log.warning(
@@ -129,13 +137,41 @@ def gate_decision(
             before,
         )
     unseen = unseen_queries(max(before, tagged_share(champion)), training.texts)
+    start = gate_ranks(training.rows[0].scores)[unseen]
+    floors = dict[str, "np.ndarray"]()
+    if training.retriever and "bm25" in rules.floors:
+        floors["BM25"] = gate_ranks(training.bm25)[unseen]
+    if training.retriever and "start" in rules.floors:
+        floors["the start encoder"] = start
     return gate(
-        gate_ranks(best.scores)[unseen],
+        gate_ranks(served_scores(training))[unseen],
         champion_ranks(champion, training.texts)[unseen] if champion else None,
-        gate_ranks(training.rows[0].scores)[unseen],
+        start,
         collapsed=has_collapsed(best, config.validation.candidates),
         seed=config.training.seed,
+        rules=rules,
+        floors=floors,
     )
+
+
+def served_scores(training: RunResult) -> ArtifactRef:
+    """Return the scores of what a run publishes: its retriever, or its best encoder."""
+    if training.retriever:
+        return training.retriever.scores
+    return training.rows[training.best].scores
+
+
+def width_of(model: ArtifactRef) -> int:
+    """Return the width of a model's document vectors; 0 for words alone."""
+    from sentemb_core.retriever.folder import load_retriever
+
+    return load_retriever(artifact_path(model)).dim
+
+
+def opened(version: ModelVersion) -> ArtifactRef:
+    """Return the artifact of a version, after copying it into the store if it is missing."""
+    find_encoder(version.uri)
+    return version.artifact
 
 
 def learned_share(config: RunConfig, training: RunResult) -> float:
@@ -176,8 +212,13 @@ def unseen_queries(share: float, texts: Texts) -> "np.ndarray":
 
 
 def champion_ranks(champion: ModelVersion, texts: Texts) -> "np.ndarray":
-    """Return the champion's ranks on this run's pool, tokenised with its own tokenizer."""
-    find_encoder(champion.uri)  # copies it into the store if it is missing
+    """Return the champion's ranks on this run's pool, read with its own tokenizer."""
+    from sentemb_core.retriever.folder import retriever_file
+
+    artifact = opened(champion)
+    if retriever_file(artifact_path(artifact)):
+        scores = validate_retriever(artifact, texts.documents, texts.validation_pool)
+        return gate_ranks(scores)
     sentences = tokenise_sentences(texts.documents, texts.validation_pool, champion.artifact)
     return gate_ranks(validate_encoder(champion.artifact, sentences, texts.validation_pool))
 

@@ -9,7 +9,7 @@ from sentemb_core.config.run import RunConfig
 from sentemb_core.encoder.card import base_of
 from sentemb_core.errors import SentembError
 from sentemb_core.types import ArtifactRef, Value
-from tasks.artifacts import RunResult, artifact_path, new_artifact, save_json
+from tasks.artifacts import EncoderResult, RunResult, artifact_path, new_artifact, save_json
 from tasks.gate import register_and_gate
 from tasks.prefect_pages import link, markdown
 from tasks.report import (
@@ -23,7 +23,8 @@ from tasks.run_monitor import RunMonitor, metrics_of
 from tasks.stage import stage
 
 if TYPE_CHECKING:
-    from sentemb_core.encoder.card import RetrievalTask
+    from sentemb_core.encoder.card import CardFacts, RetrievalTask
+    from sentemb_core.encoder.encoder import Encoder
 
 log = logging.getLogger("sentemb_core.run")
 
@@ -49,7 +50,7 @@ def finish_run(training: RunResult, run: RunMonitor) -> Outcome:
     outcome = Outcome(
         run=run_id,
         training=training,
-        encoder=best_encoder(training, config),
+        encoder=published_model(training, config),
         report=str(report_folder(run_id) / "report.html"),
         gate=None,
         timings=run.timings,
@@ -94,10 +95,26 @@ def gated_or_reported(outcome: Outcome, config: RunConfig) -> Outcome:
     return outcome.model_copy(update={"gate": gate})
 
 
-def best_encoder(training: RunResult, config: RunConfig) -> ArtifactRef:
-    """Return the encoder that the loop chose, under a card with its training and scores."""
-    *before, best = path = training.path
-    card = Card(
+def published_model(training: RunResult, config: RunConfig) -> ArtifactRef:
+    """Return the chosen retriever, or else the best encoder, under a card with its scores."""
+    if training.retriever is None:
+        return publish_encoder(training.rows[training.best].encoder, card_of(training, config))
+    chosen = training.retriever
+    return publish_retriever(
+        chosen.choice, chosen.encoders, chosen.token_maps, card_of(training, config)
+    )
+
+
+def card_of(training: RunResult, config: RunConfig) -> Card:
+    """Return the card of what a run publishes: the trainings behind it, and its scores."""
+    *before, best = path = path_of_published(training)
+    rows = {row.label: row.scores for row in path}
+    if training.retriever:
+        rows["retriever (this model)"] = training.retriever.scores
+    else:
+        rows = {row.label: row.scores for row in before}
+        rows[f"{best.label} (this encoder)"] = best.scores
+    return Card(
         name=config.name,
         start=path[0].encoder,
         base=base_of(config.encoder.name),
@@ -107,11 +124,22 @@ def best_encoder(training: RunResult, config: RunConfig) -> ArtifactRef:
         labels=training.labels if any(row.kind == "fine-tuned" for row in path) else 0,
         validation_pool=training.texts.validation_pool,
         counterpart=None if config.labels.source else config.corpus.counterpart_column,
-        rows={row.label: row.scores for row in before}
-        | {f"{best.label} (this encoder)": best.scores}
-        | baseline_scores(training),
+        rows=rows | baseline_scores(training),
     )
-    return publish_encoder(best.encoder, card)
+
+
+def path_of_published(training: RunResult) -> list[EncoderResult]:
+    """Return the encoders behind what is published, from the start on.
+
+    A retriever of the whitened start has learnt nothing, whatever the rounds have learnt.
+    """
+    if training.retriever is None:
+        return training.path
+    from tasks.retriever import choice_of
+
+    vectors = choice_of(training.retriever.choice).spec.vectors
+    of_start = not vectors or vectors[0].folder in ("start", "whitened start", "table")
+    return training.rows[:1] if of_start else training.path
 
 
 def baseline_scores(training: RunResult) -> dict[str, ArtifactRef]:
@@ -124,19 +152,60 @@ def baseline_scores(training: RunResult) -> dict[str, ArtifactRef]:
     return scores
 
 
+@stage("publish_retriever", version=1, modules=("sentemb_core.encoder.card",))
+def publish_retriever(
+    choice: ArtifactRef,
+    encoders: dict[str, ArtifactRef],
+    token_maps: dict[str, ArtifactRef],
+    card: Card,
+) -> ArtifactRef:
+    """Write the chosen retriever as one folder, with a card."""
+    from sentemb_core.encoder.card import model_card
+    from sentemb_core.encoder.checkpoint import load_encoder
+    from sentemb_core.retriever.folder import TOKEN_MAP, save_retriever
+    from sentemb_core.retriever.retriever import assembled
+    from sentemb_core.retriever.tokens import read_token_map
+    from tasks.retriever import choice_of
+
+    spec = choice_of(choice).spec
+    used = {
+        each.folder: load_encoder(artifact_path(encoders[each.folder])) for each in spec.vectors
+    }
+    token_map = None
+    if spec.tokens:
+        file = artifact_path(token_maps[spec.vectors[0].folder]) / TOKEN_MAP
+        token_map = read_token_map(file)
+    facts = facts_of(card, next(iter(used.values()), None)).model_copy(
+        update={"parts": spec.described()}
+    )
+    with new_artifact("model") as draft:
+        save_retriever(assembled(spec, used, token_map), draft.path, model_card(facts))
+    return draft.ref
+
+
 @stage("publish_encoder", version=3, modules=("sentemb_core.encoder.card",))
 def publish_encoder(encoder: ArtifactRef, card: Card) -> ArtifactRef:
     """Write the same weights with a card: training, scores of each row, how to load them."""
-    from sentemb_core.encoder.card import CardFacts, model_card
+    from sentemb_core.encoder.card import model_card
     from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
-    from sentemb_core.evaluation.validation_scores import read_scores
 
     learner = load_encoder(artifact_path(encoder))
+    with new_artifact("model") as draft:
+        text = model_card(facts_of(card, learner))
+        save_encoder(learner, draft.path, text, head_from=artifact_path(encoder))
+    return draft.ref
+
+
+def facts_of(card: Card, learner: "Encoder | None") -> "CardFacts":
+    """Return the facts of a card; `learner` is the semantic encoder, if there is one."""
+    from sentemb_core.encoder.card import CardFacts
+    from sentemb_core.evaluation.validation_scores import read_scores
+
     scores = {
         label: read_scores(artifact_path(ref))["test"].document_to_counterpart
         for label, ref in card.rows.items()
     }
-    facts = CardFacts(
+    return CardFacts(
         name=card.name,
         registered=card.name,
         base=card.base,
@@ -144,8 +213,8 @@ def publish_encoder(encoder: ArtifactRef, card: Card) -> ArtifactRef:
         parent=card.start.digest if card.steps else None,
         corpus=corpus_text(artifact_path(card.documents), card.documents.digest),
         labels=card.labels,
-        kind=learner.kind,
-        max_length=learner.max_length,
+        kind=learner.kind if learner else None,
+        max_length=learner.max_length if learner else None,
         task=judged_split(artifact_path(card.validation_pool), card.counterpart),
         scores={
             label: {
@@ -156,9 +225,6 @@ def publish_encoder(encoder: ArtifactRef, card: Card) -> ArtifactRef:
             for label, row in scores.items()
         },
     )
-    with new_artifact("model") as draft:
-        save_encoder(learner, draft.path, model_card(facts), head_from=artifact_path(encoder))
-    return draft.ref
 
 
 def method_text(method: str, labels: list[str]) -> str | None:

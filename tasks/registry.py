@@ -136,9 +136,11 @@ def model_ref(folder: Path) -> ArtifactRef:
 def refuse_unsafe(folder: Path) -> None:
     """Refuse (E402) pickled weights and code, before anything is loaded."""
     from sentemb_core.encoder.safety import refuse_code, refuse_pickles
+    from sentemb_core.retriever.folder import TABLE
 
     refuse_pickles(folder)
-    refuse_code(folder)
+    for part in (folder, folder / TABLE):
+        refuse_code(part)
 
 
 def upload_model(
@@ -146,13 +148,14 @@ def upload_model(
 ) -> dict[str, str]:
     """Log an encoder's folder as the model of a run; return the tag of its canaries, if any."""
     from sentemb_core.encoder.checkpoint import load_encoder
+    from sentemb_core.encoder.names import has_encoder
     from sentemb_core.evaluation.canary import write_canaries
 
     tags: dict[str, str] = {}
     client.log_artifacts(run_id, str(folder), f"{MODEL}/{ENCODER}")
     with tempfile.TemporaryDirectory() as drafts:
         write_description(Path(drafts))
-        if canaries:
+        if canaries and has_encoder(str(folder)):
             path = Path(drafts) / CANARIES
             write_canaries(load_encoder(folder), canaries, path)
             tags["canaries"] = file_digest(path, fresh=True)

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from cyclopts import Group, Parameter
 
 from sentemb_core.options import AtLeastOne, NotNegative
-from sentemb_core.types import Map
+from sentemb_core.types import Map, SearchTask
 
 RUN = Group("The run", sort_key=2)
 CELLS = Group("Only methods-small and few-shot", sort_key=2)
@@ -65,6 +65,12 @@ class RunOptions:
     postprocess: Map | None = None
     """Also validate the start encoder and the best encoder with a map fitted on their own vectors:
     BERT-whitening, partial whitening, or a small BERT-flow."""
+    returns: Annotated[Literal["retriever", "encoder"] | None, Parameter(name="--return")] = None
+    """What the run returns. retriever: vectors, words and tokens, as validation chooses. encoder:
+    the best encoder, as in the papers. Default: retriever."""
+    task: SearchTask | None = None
+    """What chooses the retriever: search (texts look for documents), titles or sessions (documents
+    look for their counterparts), similar (both). Default: both."""
     seed: Annotated[int | None, Parameter(validator=NotNegative)] = None
     """Seed of random weights, batches and samples in every part. Default: 42."""
 
@@ -83,6 +89,8 @@ SETTINGS: Mapping[str, str] = {
     "labels": "labels.source",
     "label_count": "labels.count",
     "postprocess": "postprocess",
+    "returns": "returns",
+    "task": "task",
     "seed": "seed",
 }
 """Field of `RunOptions` -> path of the setting that it sets."""

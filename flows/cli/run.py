@@ -176,11 +176,12 @@ def run_of(config: AnyRun) -> "Outcome":
 def walk(config: AnyRun) -> None:
     """Call the stages of a run in order, outside Prefect."""
     from flows.pipeline import add_mapped_encoders
+    from flows.retriever import add_retriever
 
     def ignore_row(row: "EncoderResult") -> None: ...
 
     _, loop = flow_and_loop(config)
-    add_mapped_encoders(loop(config, ignore_row), config, ignore_row)
+    add_retriever(add_mapped_encoders(loop(config, ignore_row), config, ignore_row), config)
 
 
 def flow_and_loop(config: AnyRun) -> "tuple[Callable[[Any], Outcome], Loop]":

@@ -21,6 +21,7 @@ from sentemb_core.types import (
     Pooling,
     Positives,
     Precision,
+    SearchTask,
     Similarity,
     Splitter,
     Storage,
@@ -299,6 +300,23 @@ class CyclesConfig(Config):
     """R@5 must improve by more than this."""
 
 
+class GateConfig(Config):
+    """When a registered model becomes the champion: it must be better than what serves now."""
+
+    metric: Literal["recall_at_5", "mrr_at_10"] = "recall_at_5"
+    """Metric of the comparison on the gate split (mutual, appendix C: R@5)."""
+    margin: float = Field(default=0.01, ge=0)
+    """Least gain. Ours: less does not justify encoding an index again."""
+    level: float = Field(default=0.95, gt=0.5, lt=1)
+    """Confidence that the gain exceeds the margin, and that no floor is undercut."""
+    floors: tuple[Literal["bm25", "start"], ...] = ("bm25", "start")
+    """A retriever that is significantly below one of these is not promoted. An encoder alone is
+    compared with the champion, or with the start, only."""
+    new_width: bool = False
+    """Whether a champion may be replaced by a model with vectors of another width, which no index
+    of the champion can hold."""
+
+
 class RunConfig(Config):
     """Settings of every run: documents, start encoder, training, validation."""
 
@@ -322,6 +340,13 @@ class RunConfig(Config):
     """Also validate the start encoder and the best encoder with a map fitted on their own vectors:
     BERT-whitening (Su et al. 2021), partial whitening (ours), or a small BERT-flow (Li et al.
     2020)."""
+    returns: Literal["retriever", "encoder"] = "retriever"
+    """retriever: vectors of the start or of a trained encoder, with the parts that validation
+    chooses. encoder: the best encoder of the run, as in the papers."""
+    task: SearchTask | None = None
+    """What chooses the retriever: search (texts look for documents), titles and sessions (documents
+    look for their counterparts), similar or null (both directions)."""
+    gate: GateConfig = GateConfig()
     register_model: bool = True
     """Register the best encoder and ask the gate."""
 

@@ -35,6 +35,7 @@ class CardFacts(Value):
     labels: int = Field(default=0, description="Labelled pairs in its training.")
     kind: Literal["static", "transformer"] | None = None
     max_length: int | None = Field(default=None, description="Tokens that it reads of a sentence.")
+    parts: list[str] = Field(default=[], description="Parts of a retriever, a line each.")
     task: RetrievalTask | None = None
     scores: Mapping[str, Mapping[str, float]] = Field(
         default_factory=dict[str, Mapping[str, float]],
@@ -73,7 +74,8 @@ license: "apache-2.0"
 
 # {{ facts.name | one_line }}
 
-A sentence encoder for the domain of one corpus, made by sentemb from its documents \
+A {{ "retriever" if facts.parts else "sentence encoder" }} for the domain of one corpus, made by \
+sentemb from its documents \
 {% if facts.labels %}and {{ "{:,}".format(facts.labels) }} labelled pairs\
 {% else %}without labels{% endif %}.
 
@@ -89,6 +91,16 @@ A sentence encoder for the domain of one corpus, made by sentemb from its docume
 - {{ name }}: {{ value | one_line }}
 {% endfor %}
 
+{% if facts.parts %}
+## Parts
+
+`retriever.json` states the parts and their weights:
+
+{% for part in facts.parts %}
+- {{ part | one_line }}
+{% endfor %}
+
+{% endif %}
 {% if facts.scores %}
 ## Scores
 
@@ -109,6 +121,21 @@ share that find their own {{ facts.task.candidate }} among the first k of \
 {% endif %}
 ## How to load
 
+{% if facts.parts %}
+The whole retriever, in the folder of this card:
+
+```python
+import sentemb_core
+
+hits = sentemb_core.load(".").search("a query", ["A document.", "Another one."])
+```
+
+{% if facts.kind %}
+Its encoder alone:
+
+{% endif %}
+{% endif %}
+{% if facts.kind or not facts.parts %}
 In the folder of this card, or with the path of that folder instead of the dot:
 
 ```python
@@ -117,7 +144,10 @@ from sentence_transformers import SentenceTransformer
 vectors = SentenceTransformer(".").encode(["a sentence"])
 ```
 
-{% if facts.kind == "static" %}
+{% endif %}
+{% if facts.parts and not facts.kind %}
+It ranks by words and has no encoder.
+{% elif facts.kind == "static" %}
 It is a static table with one vector per token, without a transformer.
 {% else %}
 {{ "The" if facts.kind else "If it is not a static table: the" }} \

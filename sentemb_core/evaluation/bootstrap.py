@@ -55,8 +55,9 @@ def paired_difference(
     first: Float64[np.ndarray, " first"],
     second: Float64[np.ndarray, " second"],
     seed: int,
+    level: float = LEVEL,
 ) -> Difference:
-    """Return the mean of first - second over the queries, with its interval.
+    """Return the mean of first - second over the queries, with its interval at this level.
 
     Raises:
         BadDataError: the sides have different numbers of queries.
@@ -67,7 +68,8 @@ def paired_difference(
             f"{len(second)}. Score both encoders on the same split of the same pool."
         )
     gains = first - second
-    return difference_of(float(gains.mean()), resampled_means(gains, seed), len(gains))
+    means = resampled_means(gains, seed)
+    return difference_of(float(gains.mean()), means, len(gains), level)
 
 
 def interval_of(value: float, resampled: Float64[np.ndarray, " resamples"]) -> Interval:
@@ -76,7 +78,7 @@ def interval_of(value: float, resampled: Float64[np.ndarray, " resamples"]) -> I
 
 
 def difference_of(
-    value: float, resampled: Float64[np.ndarray, " resamples"], units: int
+    value: float, resampled: Float64[np.ndarray, " resamples"], units: int, level: float = LEVEL
 ) -> Difference:
     """Return a difference of two paired statistics, from its bootstrap distribution.
 
@@ -84,7 +86,7 @@ def difference_of(
     """
     equal = np.abs(resampled) < SAME
     superiority = float(((resampled > 0) & ~equal).mean() + equal.mean() / 2)
-    low, high = _central(resampled)
+    low, high = _central(resampled, level)
     if units < FEWEST:
         low, high = min(low, 0.0), max(high, 0.0)
     return Difference(value, low, high, superiority)
@@ -256,6 +258,6 @@ def _centred_ranks(
     return ranks[ties.group_of], np.einsum("gr,gr,gr->r", sizes, ranks, ranks)
 
 
-def _central(means: Float64[np.ndarray, " resamples"]) -> tuple[float, float]:
-    low, high = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+def _central(means: Float64[np.ndarray, " resamples"], level: float = LEVEL) -> tuple[float, float]:
+    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)

@@ -1,23 +1,29 @@
 """The gate's decision whether a candidate replaces the champion, from ranks on the gate split.
 
-Nothing else uses the gate split. Promotion needs the whole 95 % interval of the paired gain above a
-margin: an equal encoder, which is better by chance every second time, is not promoted. The power
-depends on the queries: with 700, of which one in eight changes, a true gain of 6 points passes in
-97 of 100 cases and a gain of 4 points in 61.
+Nothing else uses the gate split. Promotion needs the whole interval of the paired gain (95 % by
+default) above a margin: an equal encoder, which is better by chance every second time, is not
+promoted. The power depends on the queries: with 700, of which one in eight changes, a true gain of
+6 points passes in 97 of 100 cases and a gain of 4 points in 61.
 """
 
-import numpy as np
-from jaxtyping import Int64
+from collections.abc import Mapping
 
+import numpy as np
+from jaxtyping import Float64, Int64
+
+from sentemb_core.config.run import GateConfig
 from sentemb_core.evaluation.bootstrap import paired_difference
 from sentemb_core.formats import counted
 from sentemb_core.types import Value
 
-MARGIN = 0.01
-"""One point of Recall@5: a smaller gain does not justify encoding an index again."""
+RULES = GateConfig()
+
+METRICS = {"recall_at_5": "R@5", "mrr_at_10": "MRR@10"}
 
 DEPTH = 5
 """The paper validates on Recall@5 (mutual, appendix C)."""
+
+MRR_DEPTH = 10
 
 FEW = 50
 """With fewer queries only a large gain is significant."""
@@ -49,6 +55,8 @@ def gate(
     *,
     collapsed: bool,
     seed: int,
+    rules: GateConfig = RULES,
+    floors: Mapping[str, Int64[np.ndarray, " floor"]] | None = None,
 ) -> GateDecision:
     """Compare the candidate with the champion, or with its start encoder if there is none.
 
@@ -58,6 +66,8 @@ def gate(
         start: Ranks of the same queries under the encoder that the candidate was trained from.
         collapsed: The collapse alarm of `diagnostics`; a collapsed encoder is never promoted.
         seed: Of the bootstrap.
+        rules: Metric, margin and level of confidence.
+        floors: Name -> ranks of what the candidate must not be significantly below.
 
     Raises:
         BadDataError: the ranks have different numbers of queries.
@@ -65,25 +75,56 @@ def gate(
     if not len(candidate):
         return GateDecision(promote=False, reason=NO_QUERIES, difference=0.0, low=-1.0, high=1.0)
     rival, name = (start, "the start encoder") if champion is None else (champion, "the champion")
-    hits, rival_hits = (np.asarray(ranks <= DEPTH, np.float64) for ranks in (candidate, rival))
-    gain = paired_difference(hits, rival_hits, seed)
+    values, rival_values = (_values(ranks, rules) for ranks in (candidate, rival))
+    gain = paired_difference(values, rival_values, seed, rules.level)
+    metric, level = METRICS[rules.metric], f"{100 * rules.level:g} % confidence"
     numbers = (
-        f"On the gate split ({'few: ' if len(hits) < FEW else ''}{counted(len(hits), 'query')}) "
-        f"R@{DEPTH} is {hits.mean():.3f}, and {rival_hits.mean():.3f} for {name}: a "
-        f"difference of {gain.mean:+.3f} ({gain.low:+.3f} to {gain.high:+.3f} with 95 % confidence)"
+        f"On the gate split ({'few: ' if len(values) < FEW else ''}"
+        f"{counted(len(values), 'query')}) {metric} is {values.mean():.3f}, and "
+        f"{rival_values.mean():.3f} for {name}: a difference of {gain.mean:+.3f} "
+        f"({gain.low:+.3f} to {gain.high:+.3f} with {level})"
     )
-    better = f"better than {name} by more than {MARGIN:g} with 95 % confidence"
-    beats = gain.low > MARGIN
+    better = f"better than {name} by more than {rules.margin:g} with {level}"
+    beats = gain.low > rules.margin
+    below = [
+        floor
+        for floor, ranks in (floors or {}).items()
+        if paired_difference(values, _values(ranks, rules), seed, rules.level).high < 0
+    ]
     if collapsed:
         reason = f"Not promoted: the vectors have collapsed. {numbers}."
+    elif below:
+        reason = f"Not promoted: significantly below {' and '.join(below)}. {numbers}."
     elif beats:
         reason = f"Promoted: {better}. {numbers}."
     else:
         reason = f"Not promoted: not {better}. {numbers}."
     return GateDecision(
-        promote=beats and not collapsed,
+        promote=beats and not collapsed and not below,
         reason=reason,
         difference=gain.mean,
         low=gain.low,
         high=gain.high,
     )
+
+
+def other_width(candidate: int, champion: int) -> GateDecision:
+    """Return the refusal of a candidate whose vectors have another width than the champion's."""
+    return GateDecision(
+        promote=False,
+        reason=f"Not promoted: its vectors have {counted(candidate, 'dimension')}, those of the "
+        f"champion {champion:,}, and no index of the champion can hold them. Set "
+        "gate.new_width=true to allow it, or register it under another --name.",
+        difference=0.0,
+        low=-1.0,
+        high=1.0,
+    )
+
+
+def _values(
+    ranks: Int64[np.ndarray, " queries"], rules: GateConfig
+) -> Float64[np.ndarray, " queries"]:
+    """Return the value of each query in the metric of the rules."""
+    if rules.metric == "recall_at_5":
+        return np.asarray(ranks <= DEPTH, np.float64)
+    return np.where(ranks <= MRR_DEPTH, 1 / ranks, 0.0)

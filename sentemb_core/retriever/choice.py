@@ -4,7 +4,6 @@ The list is short and the weights are fixed, so that the choice itself overfits 
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
 
 import numpy as np
 from jaxtyping import Float64
@@ -13,11 +12,7 @@ from sentemb_core.evaluation.bootstrap import Difference, paired_difference
 from sentemb_core.evaluation.metrics import reciprocal_rank
 from sentemb_core.evaluation.validation_scores import PoolRanks
 from sentemb_core.retriever.spec import SHARES_WITHOUT_ENCODER, RetrieverSpec, Vectors
-from sentemb_core.types import Value
-
-Task = Literal["search", "titles", "sessions", "similar"]
-"""What queries are: texts that look for documents (search), documents that look for their titles,
-sessions that look for an item; similar: both directions, as without a task."""
+from sentemb_core.types import SearchTask, Value
 
 FEWEST_QUERIES = 100
 """With fewer queries nothing is chosen: the default of docs/results/retriever.md is returned."""
@@ -25,10 +20,8 @@ FEWEST_QUERIES = 100
 DEPTH = 10
 """MRR@10 decides."""
 
-TABLE = "table"
-"""Name of the corpus table among the encoders."""
-
-START, BM25 = "start", "BM25"
+BM25 = "BM25"
+BASELINES = (BM25, "start")
 """Candidates that the chosen one must not be significantly below."""
 
 PerQuery = Float64[np.ndarray, " queries"]
@@ -76,47 +69,45 @@ class Choice(Value):
 
 
 def candidates(
-    start: str, whitened: Mapping[str, str], widths: Mapping[str, int], table: str | None
+    start: str, whitened: Mapping[str, bool], widths: Mapping[str, int], table: str | None
 ) -> list[Candidate]:
-    """Return the retrievers that a run compares.
+    """Return the retrievers that a run compares, and the default first.
 
     Args:
         start: Name of the start encoder.
-        whitened: Name of a softly whitened encoder -> what to call it, best first guess first.
+        whitened: Names of softly whitened encoders, the first guess first, and whether they are
+            static tables.
         widths: Dimensions of each encoder.
         table: Name of the corpus table; None if the run has none beside its encoders.
     """
-
-    def made(label: str, spec: RetrieverSpec) -> Candidate:
-        return Candidate(
-            label=label, spec=spec, width=sum(widths[each.folder] for each in spec.vectors)
-        )
-
-    found = [
-        made(BM25, RetrieverSpec(words="bm25")),
-        made("words", RetrieverSpec(words="stems_and_letters")),
-        made(START, dense(start)),
-    ]
-    for name, label in whitened.items():
-        found += [
-            made(label, dense(name)),
-            made(f"{label} + sentences", dense(name, best_sentence=0.5)),
-            made(f"{label} + words", dense(name, words="stems_and_letters")),
-            made(
-                f"{label} + sentences + words",
-                dense(name, best_sentence=0.5, words="stems_and_letters"),
-            ),
-            made(f"{label} + sentences + words + tokens", default_spec(name)),
-        ]
+    first = next(iter(whitened))
+    specs: dict[str, RetrieverSpec] = {}
+    for name, static in whitened.items():
+        lexical = without_encoder(name) if static else all_but_tokens(name)
+        if not static:
+            specs[f"{name} + sentences + words + tokens"] = default_spec(name)
+        specs |= {
+            f"{name} + sentences + words": lexical,
+            f"{name} + words": lexical.model_copy(update={"best_sentence": 0.0}),
+            f"{name} + sentences": dense(name, best_sentence=0.5),
+            name: dense(name),
+        }
     if table:
-        first, label = next(iter(whitened.items()))
         both = (Vectors(folder=first), Vectors(folder=table, weight=0.5))
-        found += [
-            made(f"{label} + table", RetrieverSpec(vectors=both)),
-            made(f"{label} + table + sentences", RetrieverSpec(vectors=both, best_sentence=0.5)),
-            made("table + sentences + words", without_encoder(table)),
-        ]
-    return found
+        specs |= {
+            f"{first} + {table}": RetrieverSpec(vectors=both),
+            f"{first} + {table} + sentences": RetrieverSpec(vectors=both, best_sentence=0.5),
+            f"{table} + sentences + words": without_encoder(table),
+        }
+    specs |= {
+        "start": dense(start),
+        "words": RetrieverSpec(words="stems_and_letters"),
+        BM25: RetrieverSpec(words="bm25"),
+    }
+    return [
+        Candidate(label=label, spec=spec, width=sum(widths[each.folder] for each in spec.vectors))
+        for label, spec in specs.items()
+    ]
 
 
 def dense(name: str, **parts: object) -> RetrieverSpec:
@@ -129,6 +120,11 @@ def default_spec(name: str) -> RetrieverSpec:
     return dense(name, best_sentence=0.5, words="stems_and_letters", tokens=True)
 
 
+def all_but_tokens(name: str) -> RetrieverSpec:
+    """Return the default without late interaction."""
+    return dense(name, best_sentence=0.5, words="stems_and_letters")
+
+
 def without_encoder(table: str) -> RetrieverSpec:
     """Return the retriever of the corpus table and words, without a pretrained encoder."""
     return dense(table, best_sentence=0.5, words="stems_and_letters", shares=SHARES_WITHOUT_ENCODER)
@@ -137,7 +133,7 @@ def without_encoder(table: str) -> RetrieverSpec:
 def choice(
     found: Sequence[Candidate],
     values: Mapping[str, Sequence[PerQuery]],
-    default: str,
+    required: str | None,
     seed: int,
 ) -> Choice:
     """Return the cheapest candidate that is not significantly below the best.
@@ -145,9 +141,9 @@ def choice(
     A candidate that is significantly below the start or BM25 in a direction is not chosen.
 
     Args:
-        found: All candidates.
+        found: All candidates; the first is returned with too few queries.
         values: Label -> reciprocal ranks of the queries of each direction that counts.
-        default: Label of the candidate that few queries return.
+        required: Name of an encoder that the chosen candidate has; None: any may be chosen.
         seed: Of the bootstrap.
     """
     joined = {label: np.concatenate(list(each)) for label, each in values.items()}
@@ -163,10 +159,16 @@ def choice(
         )  # fmt: skip
     queries = len(joined[best])
     few = queries < FEWEST_QUERIES
-    level = [row.candidate for row in judged if row.high >= 0 and not row.refused]
-    cheapest = min(level, key=lambda each: each.cost, default=None)
+    allowed = [row for row in judged if not required or has_encoder(row.candidate.spec, required)]
+    top = max(row.mrr for row in allowed)
+    level = [
+        row.candidate
+        for row in allowed
+        if (row.high >= 0 and not row.refused) or (required and row.mrr == top)
+    ]
+    cheapest = min(level, key=lambda each: each.cost, default=found[0])
     return Choice(
-        label=default if few or cheapest is None else cheapest.label,
+        label=(found[0] if few else cheapest).label,
         queries=queries,
         fixed=few,
         judged=sorted(judged, key=lambda row: (-row.mrr, row.candidate.cost)),
@@ -175,11 +177,16 @@ def choice(
 
 def _below(label: str, values: Mapping[str, Sequence[PerQuery]], seed: int) -> str:
     """Return the baseline that a candidate is significantly below in a direction, or ""."""
-    for baseline in (BM25, START):
+    for baseline in BASELINES:
         ways = zip(values[label], values[baseline], strict=True)
         if any(significantly_below(paired_difference(*way, seed)) for way in ways):
             return baseline
     return ""
+
+
+def has_encoder(spec: RetrieverSpec, name: str) -> bool:
+    """Return whether a retriever uses the encoder of this name."""
+    return any(each.folder == name for each in spec.vectors)
 
 
 def significantly_below(gain: Difference) -> bool:
@@ -187,7 +194,7 @@ def significantly_below(gain: Difference) -> bool:
     return gain.high < 0
 
 
-def direction_values(ranks: PoolRanks, task: Task | None) -> list[PerQuery]:
+def direction_values(ranks: PoolRanks, task: SearchTask | None) -> list[PerQuery]:
     """Return the reciprocal ranks of the directions that count for a task."""
     forward = reciprocal_rank(ranks.document_to_counterpart, DEPTH)
     backward = reciprocal_rank(ranks.counterpart_to_document, DEPTH)

@@ -8,6 +8,7 @@ from jaxtyping import Float32
 
 from sentemb_core.encoder.batching import encode
 from sentemb_core.encoder.encoder import Encoder
+from sentemb_core.retriever.folder import ROOT, TABLE
 from sentemb_core.retriever.scores import Readings
 from sentemb_core.retriever.spec import RetrieverSpec
 from sentemb_core.retriever.tokens import TokenMap, TokenVectors, read_tokens
@@ -88,3 +89,21 @@ class Retriever:
                 vectors = encode(encoder, sequences, progress=progress if first else None)
             sides[name] = side_of(vectors, starts)
         return Readings(texts, sides, tokens)
+
+
+def assembled(
+    spec: RetrieverSpec, encoders: Mapping[str, Encoder], token_map: TokenMap | None
+) -> Retriever:
+    """Return the retriever of a chosen spec, whose folders are the names of these encoders.
+
+    Its first encoder becomes the root, a second one the table.
+    """
+    folders = dict(zip((each.folder for each in spec.vectors), (ROOT, TABLE), strict=False))
+    vectors = tuple(
+        each.model_copy(update={"folder": folders[each.folder]}) for each in spec.vectors
+    )
+    return Retriever(
+        spec.model_copy(update={"vectors": vectors}),
+        {folders[each.folder]: encoders[each.folder] for each in spec.vectors},
+        token_map if spec.tokens else None,
+    )

@@ -88,3 +88,21 @@ class RetrieverSpec(Value):
     def parts(self) -> int:
         """Number of parts that an index stores."""
         return sum(map(bool, (*self.vectors, self.best_sentence, self.words, self.tokens)))
+
+    def described(self) -> list[str]:
+        """Return a line for each part."""
+        encoders = [
+            f"vectors of the encoder in {each.folder or 'this folder'}, weight {each.weight:g}"
+            for each in self.vectors
+        ]
+        sentence, words, tokens = (
+            [f"the nearest sentence of each document, weight {self.best_sentence:g}"],
+            [f"words ({(self.words or '').replace('_', ' ')}), by BM25"],
+            [f"tokens of the first {RERANKED} candidates, by late interaction"],
+        )
+        return [
+            *encoders,
+            *(sentence if self.best_sentence else ()),
+            *(words if self.words else ()),
+            *(tokens if self.tokens else ()),
+        ]

@@ -19,12 +19,13 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
+from sentemb_core.documents import Documents
 from sentemb_core.encoder.batching import TOKEN_BUDGET, evaluating, length_buckets
 from sentemb_core.encoder.dense import linear
 from sentemb_core.encoder.devices import one_thread_each
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import BadDataError
-from sentemb_core.postprocess.whitening import SOFT, fitted_whitening
+from sentemb_core.postprocess.whitening import SOFT, Whitening, fitted_whitening
 from sentemb_core.retriever.vectors import rows_of
 
 DIMENSIONS = 128
@@ -66,15 +67,20 @@ TokenMap = nn.Linear
 """From token states to token vectors, before they get length 1."""
 
 
-def fitted_token_map(encoder: Encoder, sequences: Sequence[np.ndarray]) -> TokenMap:
-    """Return the soft whitening of the token states of these texts, at most `FITTED` states.
+def fitted_token_map(
+    encoder: Encoder, corpus: Documents, sentences: Int64[np.ndarray, " n"]
+) -> TokenMap:
+    """Return the soft whitening of the token states of these sentences, at most `FITTED` states.
+
+    It keeps `DIMENSIONS`, or as many as the states vary in.
 
     Raises:
-        BadEmbeddingError: the states vary in too few directions.
+        BadEmbeddingError: the states do not vary.
     """
-    needed = int(np.searchsorted(np.cumsum([len(each) for each in sequences]), FITTED)) + 1
-    states = read_tokens(encoder, sequences[:needed], None).tokens.rows
-    return fitted_whitening(states, min(DIMENSIONS, encoder.hidden_dim), SOFT).linear()
+    needed = np.searchsorted(np.cumsum(corpus.lengths[sentences]), FITTED) + 1
+    states = read_tokens(encoder, corpus.tokens(sentences[:needed]), None).tokens.rows
+    whitening = fitted_whitening(states, None, SOFT)
+    return Whitening(whitening.mean, whitening.weights[:, :DIMENSIONS]).linear()
 
 
 def token_map_bytes(token_map: TokenMap) -> bytes:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from sentemb_core.config.run import GateConfig
 from sentemb_core.errors import BadDataError
 from sentemb_core.evaluation.diagnostics import shape_of
 from sentemb_core.evaluation.gate import GateDecision, gate
@@ -122,13 +123,13 @@ def test_without_a_champion_the_start_encoder_is_the_baseline():
     assert not gate(better, better, start, collapsed=False, seed=0).promote
 
 
-def test_significant_gain_below_the_margin_is_refused(monkeypatch: pytest.MonkeyPatch):
+def test_significant_gain_below_the_margin_is_refused():
     champion = np.full(QUERIES, 50)
     candidate = champion.copy()
     candidate[: QUERIES // 10] = 1
     assert decision(candidate, champion).promote
-    monkeypatch.setattr("sentemb_core.evaluation.gate.MARGIN", 0.1)
-    refused = decision(candidate, champion)
+    rules = GateConfig(margin=0.1)
+    refused = gate(candidate, champion, champion, collapsed=False, seed=0, rules=rules)
     assert not refused.promote
     assert refused.low > 0
 

@@ -97,6 +97,7 @@ def tiny_run(source: Path, **changes: object) -> InfoCSEIDC:
         },
         "training": {"steps": 10, "batch_size": 16, "learning_rate": 2e-3, "checkpoint_every": 4},
         "rounds": {"max_rounds": 2, "patience": 2},
+        "returns": "encoder",
     }
     return InfoCSEIDC.model_validate(settings | changes)
 

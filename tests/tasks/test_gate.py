@@ -87,9 +87,12 @@ def test_labels_of_start_and_champion_are_left_out(
     monkeypatch.setattr(gate, "gate_ranks", lambda _: np.ones(200, np.int64))
     monkeypatch.setattr(gate, "champion_ranks", lambda *_: np.ones(200, np.int64))
     monkeypatch.setattr(gate, "has_collapsed", lambda *_: False)
-    training = cast(Any, SimpleNamespace(rows=[SimpleNamespace(scores=None)], best=0, texts=None))
+    training = cast(
+        Any,
+        SimpleNamespace(rows=[SimpleNamespace(scores=None)], best=0, texts=None, retriever=None),
+    )
     config = InfoCSEIDC(corpus=CORPUS, encoder=EncoderConfig(name=fine_tuned))
-    gate.gate_decision(config, training, champion(label_share=champion_share))
+    gate.gate_decision(config, training, REF, champion(label_share=champion_share))
     assert shares == [left_out]
     ((percent, share),) = [record.args for record in caplog.records]
     assert (round(percent), share) == (30, 0.3)
@@ -110,12 +113,15 @@ def test_promotion_needs_a_gain_on_unseen_queries_and_no_collapse(
     monkeypatch.setattr(gate, "champion_ranks", lambda *_: ranks["champion"])
     monkeypatch.setattr(gate, "has_collapsed", lambda *_: collapsed)
     rows = [SimpleNamespace(scores=name) for name in ("champion", "best")]
-    training = cast(Any, SimpleNamespace(rows=rows, best=1, texts=None))
-    decision = gate.gate_decision(InfoCSEIDC(corpus=CORPUS), training, champion())
+    training = cast(Any, SimpleNamespace(rows=rows, best=1, texts=None, retriever=None))
+    decision = gate.gate_decision(InfoCSEIDC(corpus=CORPUS), training, REF, champion())
     assert decision.promote is promoted
 
 
-def test_champion_is_tokenised_with_its_own_tokenizer(monkeypatch: pytest.MonkeyPatch):
+def test_champion_is_tokenised_with_its_own_tokenizer(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    monkeypatch.setattr(gate, "artifact_path", lambda _: tmp_path)
     monkeypatch.setattr(gate, "find_encoder", lambda _: None)
     monkeypatch.setattr(gate, "tokenise_sentences", lambda *arguments: arguments)
     monkeypatch.setattr(gate, "validate_encoder", lambda *arguments: arguments)
@@ -143,7 +149,9 @@ def registration(
     rows = [SimpleNamespace(kind=kind, label=kind, scores=REF, encoder=REF) for kind in kinds]
     rows[-1].encoder = artifact
     texts = SimpleNamespace(documents=documents, sentences=REF)
-    training = SimpleNamespace(texts=texts, rows=rows, best=len(rows) - 1, path=rows)
+    training = SimpleNamespace(
+        texts=texts, rows=rows, best=len(rows) - 1, path=rows, retriever=None
+    )
     config = InfoCSEIDC.model_validate({"corpus": CORPUS} | settings)
     gate.registered_version(config, cast(Any, training), REF, "run-1")
     return arguments

@@ -1,0 +1,172 @@
+"""The retriever of a run: the parts of several encoders, and the choice among their fusions.
+
+The start encoder, the run's best encoder and its control are softly whitened and read the
+validation pool. A corpus table learns the words of the corpus from nothing. Validation chooses the
+cheapest retriever that is level with the best (`sentemb_core/retriever/choice.py`).
+"""
+
+from flows.annotation_variants import annotate
+from sentemb_core.config.methods import CONPONO, Condenser
+from sentemb_core.config.run import AnnotationConfig, EncoderConfig, RunConfig, TrainingConfig
+from sentemb_core.types import ArtifactRef
+from tasks.artifacts import EncoderResult, RetrieverResult, RunResult, Texts
+from tasks.corpus import corpus_report, tokenise_sentences
+from tasks.encode import finished_encoder, start_encoder
+from tasks.execution import is_pending, sub_flow
+from tasks.retriever import (
+    ReadEncoder,
+    ReadEncoders,
+    choose_retriever,
+    fit_token_map,
+    has_held_out,
+    is_static,
+    read_pool,
+    retriever_scores,
+)
+from tasks.train import train_encoder
+
+TABLE = EncoderConfig(name="static")
+
+NEIGHBOURS = TrainingConfig(
+    method=CONPONO(), steps=300, learning_rate=5e-3, weight_decay=0.0, warmup=0.1, threads=1
+)
+"""Table from random vectors, in 12 to 24 seconds of CPU with `RELATED` (docs/results)."""
+
+RELATED = TrainingConfig(steps=300, learning_rate=5e-3, weight_decay=0.0, warmup=0.1, threads=1)
+
+AUTO = AnnotationConfig(min_distance=2, positives="related")
+"""Pairs of the second training: nearest and probably related sentences, never neighbours."""
+
+
+def add_retriever(run: RunResult, config: RunConfig) -> RunResult:
+    """Return the run with the retriever that validation chooses, if the run returns one."""
+    if not returns_retriever(config):
+        return run
+    return run.model_copy(update={"retriever": chosen_retriever(run, config)})
+
+
+def returns_retriever(config: RunConfig) -> bool:
+    """Whether a run returns a retriever; a Condenser stage returns its encoder and its head."""
+    return config.returns == "retriever" and not isinstance(config.training.method, Condenser)
+
+
+@sub_flow(name="retriever", flow_run_name="retriever")
+def chosen_retriever(run: RunResult, config: RunConfig) -> RetrieverResult:
+    """Fit the parts, read the pool, choose; then fit the chosen parts on all documents."""
+    texts, seed = run.texts, config.training.seed
+    bases = semantic_bases(run)
+    start = run.rows[0].encoder
+    has_table = pairs_sentences(texts.documents) and not is_static(start)
+    table = None
+    if has_table:
+        table = corpus_table(texts.documents, texts.validation_pool, seed)
+    tuned = run.rows[run.best].kind == "fine-tuned"
+    encoders = ReadEncoders(
+        start=read_encoder("start", start, texts),
+        semantic=[whitened(label, base, texts, seed) for label, base in bases.items()],
+        table=read_encoder("table", table, texts) if table else None,
+        required=tuned,
+    )
+    choice = choose_retriever(encoders, texts.documents, texts.validation_pool, config.task, seed)
+    scores = retriever_scores(encoders, choice, texts.documents, texts.validation_pool)
+    without = None
+    if table:
+        without = retriever_scores(
+            encoders, choice, texts.documents, texts.validation_pool, pretrained=False
+        )
+    served = encoders
+    if has_held_out(texts.validation_pool):
+        served = fitted_on_all(encoders, bases, texts, seed)
+    return RetrieverResult(
+        choice=choice,
+        scores=scores,
+        without_encoder=without,
+        encoders={each.label: each.encoder for each in served.all},
+        token_maps={each.label: each.token_map for each in served.all if each.token_map},
+    )
+
+
+def semantic_bases(run: RunResult) -> dict[str, EncoderResult]:
+    """Return the encoders to whiten by their label: the best one, the start, the best's control.
+
+    Of a fine-tuned encoder, that one alone. Before any training the start's random table is left
+    out. An encoder that has a map already is replaced by the one below it.
+    """
+    best, start = run.best_trained, run.rows[0]
+    if best.kind == "fine-tuned":
+        return {"whitened fine-tuned": best}
+    bases = {"whitened start": start}
+    if best.kind != "start":
+        bases[f"whitened {best.label}"] = best
+    rounds = [row for row in run.rows if row.kind == "round"]
+    for row, control in zip(rounds, run.controls, strict=False):
+        if row == best:
+            bases[f"whitened {control.label}"] = control
+    if is_static(start.encoder) and len(bases) > 1:
+        del bases["whitened start"]
+    return bases
+
+
+def whitened(label: str, base: EncoderResult, texts: Texts, seed: int) -> ReadEncoder:
+    """Return an encoder with a soft whitening, its token map, and the pool as it reads it."""
+    encoder = finished_encoder(base.encoder, base.sentences, "soft_whitening", seed)
+    token_map = None
+    if not is_static(base.encoder):
+        token_map = fit_token_map(encoder, base.sentences, seed)
+    return read_encoder(label, encoder, texts, token_map)
+
+
+def read_encoder(
+    label: str, encoder: ArtifactRef, texts: Texts, token_map: ArtifactRef | None = None
+) -> ReadEncoder:
+    """Return an encoder and the pool as it reads it."""
+    readings = read_pool(encoder, token_map, texts.documents, texts.validation_pool)
+    return ReadEncoder(label=label, encoder=encoder, readings=readings, token_map=token_map)
+
+
+def fitted_on_all(
+    encoders: ReadEncoders, bases: dict[str, EncoderResult], texts: Texts, seed: int
+) -> ReadEncoders:
+    """Return the same encoders with maps and table fitted on all documents, also held-out ones."""
+
+    def fitted(each: ReadEncoder) -> ReadEncoder:
+        base = bases[each.label].encoder
+        sentences = tokenise_sentences(texts.documents, None, base)
+        encoder = finished_encoder(base, sentences, "soft_whitening", seed)
+        token_map = fit_token_map(encoder, sentences, seed) if each.token_map else None
+        return each.model_copy(update={"encoder": encoder, "token_map": token_map})
+
+    table = encoders.table
+    if table:
+        table = table.model_copy(update={"encoder": corpus_table(texts.documents, None, seed)})
+    return encoders.model_copy(
+        update={"semantic": [fitted(each) for each in encoders.semantic], "table": table}
+    )
+
+
+@sub_flow(name="corpus table", flow_run_name="corpus table")
+def corpus_table(
+    documents: ArtifactRef, validation_pool: ArtifactRef | None, seed: int
+) -> ArtifactRef:
+    """Return a static table that learnt the corpus from nothing, softly whitened.
+
+    It learns from neighbours first, and then from what it finds related itself.
+    """
+    seeded = {"seed": seed}
+    start = start_encoder(TABLE.name, TABLE.model_copy(update=seeded), documents)
+    sentences = tokenise_sentences(documents, validation_pool, start)
+    first = train_encoder(start, sentences, NEIGHBOURS.model_copy(update=seeded))
+    pairs = annotate(first.model, sentences, AUTO.model_copy(update=seeded))
+    trained = train_encoder(
+        first.model,
+        sentences,
+        RELATED.model_copy(update=seeded),
+        clusters=pairs.clusters,
+        pairs=pairs.pairs,
+    )
+    return finished_encoder(trained.model, sentences, "soft_whitening", seed)
+
+
+def pairs_sentences(documents: ArtifactRef) -> bool:
+    """Whether enough documents have two sentences for a table to learn from."""
+    return is_pending(documents) or corpus_report(documents).documents_with_pairs >= 2

@@ -1,0 +1,210 @@
+"""The stages that make a retriever of a run's encoders, and choose one on the validation pool."""
+
+import logging
+from typing import TYPE_CHECKING, cast
+
+from sentemb_core.types import ArtifactRef, SearchTask, Value
+from tasks.artifacts import artifact_path, new_artifact, save_json
+from tasks.execution import is_pending
+from tasks.stage import stage
+from tasks.validate import save_scores
+
+if TYPE_CHECKING:
+    from sentemb_core.corpus.validation_pool import ValidationPool
+    from sentemb_core.documents import Documents
+    from sentemb_core.retriever.choice import Choice
+    from sentemb_core.retriever.pool import Query
+    from sentemb_core.retriever.scores import Readings
+
+log = logging.getLogger("sentemb_core.run")
+
+
+class ReadEncoder(Value):
+    """An encoder that retrievers may use, and what it makes of the validation pool."""
+
+    label: str
+    encoder: ArtifactRef
+    readings: ArtifactRef
+    token_map: ArtifactRef | None = None
+
+
+class ReadEncoders(Value):
+    """The encoders of a run's retrievers.
+
+    start: the start encoder as it is.
+    semantic: softly whitened encoders, the first guess first.
+    table: the corpus table, if the run has one beside its encoders.
+    required: whether every retriever that may be chosen has the first semantic encoder.
+    """
+
+    start: ReadEncoder
+    semantic: list[ReadEncoder]
+    table: ReadEncoder | None = None
+    required: bool = False
+
+    @property
+    def all(self) -> list[ReadEncoder]:
+        return [self.start, *self.semantic, *([self.table] if self.table else [])]
+
+
+@stage("fit_token_map", version=1, numeric=("device",))
+def fit_token_map(encoder: ArtifactRef, sentences: ArtifactRef, seed: int) -> ArtifactRef:
+    """Return the map of token states to token vectors, fitted on sentences not held out."""
+    import numpy as np
+
+    from sentemb_core.corpus.tokens import TokenCorpus
+    from sentemb_core.encoder.checkpoint import load_encoder
+    from sentemb_core.retriever.folder import TOKEN_MAP
+    from sentemb_core.retriever.tokens import fitted_token_map, token_map_bytes
+    from sentemb_core.training.batches import some
+
+    corpus = some(TokenCorpus.open(artifact_path(sentences)), seed)
+    trainable = np.flatnonzero(~corpus.held_out[corpus.document_of])
+    drawn = np.random.default_rng(seed).permutation(trainable)
+    fitted = fitted_token_map(
+        load_encoder(artifact_path(encoder)), cast("Documents", corpus), drawn
+    )
+    with new_artifact("token_map") as draft:
+        (draft.path / TOKEN_MAP).write_bytes(token_map_bytes(fitted))
+    return draft.ref
+
+
+@stage("read_pool", version=1, numeric=("device",))
+def read_pool(
+    encoder: ArtifactRef,
+    token_map: ArtifactRef | None,
+    documents: ArtifactRef,
+    validation_pool: ArtifactRef,
+) -> ArtifactRef:
+    """Return what an encoder makes of both sides of the pool: vectors, and tokens with a map."""
+    from sentemb_core.corpus.validation_pool import ValidationPool
+    from sentemb_core.encoder.checkpoint import load_encoder
+    from sentemb_core.retriever.folder import TOKEN_MAP
+    from sentemb_core.retriever.pool import pool_pairs, write_readings
+    from sentemb_core.retriever.tokens import read_token_map
+    from tasks.prefect_pages import progress
+
+    pool = ValidationPool.open(artifact_path(validation_pool))
+    pairs = pool_pairs(artifact_path(documents), pool)
+    sentences = sum(len(each) for pair in pairs.values() for each in pair.documents)
+    fitted = read_token_map(artifact_path(token_map) / TOKEN_MAP) if token_map else None
+    with new_artifact("readings") as draft, progress("read the pool", sentences) as advance:
+        write_readings(load_encoder(artifact_path(encoder)), fitted, pairs, draft.path, advance)
+    return draft.ref
+
+
+@stage("choose_retriever", version=1, libraries=("bm25s",))
+def choose_retriever(
+    encoders: ReadEncoders,
+    documents: ArtifactRef,
+    validation_pool: ArtifactRef,
+    task: SearchTask | None,
+    seed: int,
+) -> ArtifactRef:
+    """Return the cheapest retriever that is level with the best on the validation split."""
+    from sentemb_core.corpus.validation_pool import ValidationPool
+    from sentemb_core.encoder.checkpoint import load_encoder
+    from sentemb_core.evaluation.validation_scores import rank_pool
+    from sentemb_core.retriever.choice import candidates, choice, direction_values
+    from sentemb_core.retriever.pool import pool_scorers
+
+    pool = ValidationPool.open(artifact_path(validation_pool))
+    readings = readings_of(encoders, documents, pool)
+    static = {
+        each.label: load_encoder(artifact_path(each.encoder)).kind == "static"
+        for each in encoders.semantic
+    }
+    first = next(iter(readings.values()))[1]
+    found = candidates(
+        encoders.start.label,
+        static,
+        {name: side.vectors.shape[1] for name, side in first.vectors.items()},
+        encoders.table.label if encoders.table else None,
+    )
+    values = {
+        each.label: [
+            direction
+            for kind, (texts, whole) in readings.items()
+            for direction in direction_values(
+                rank_pool(pool, pool_scorers(each.spec, texts, whole, kind), "validation"), task
+            )
+        ]
+        for each in found
+    }
+    required = encoders.semantic[0].label if encoders.required else None
+    return save_json("choice", choice(found, values, required, seed).model_dump(mode="json"))
+
+
+@stage("retriever_scores", version=1, libraries=("bm25s",))
+def retriever_scores(
+    encoders: ReadEncoders,
+    chosen: ArtifactRef,
+    documents: ArtifactRef,
+    validation_pool: ArtifactRef,
+    *,
+    pretrained: bool = True,
+) -> ArtifactRef:
+    """Return the scores of the chosen retriever, or of the one without a pretrained encoder."""
+    from sentemb_core.corpus.validation_pool import ValidationPool
+    from sentemb_core.retriever.choice import without_encoder
+    from sentemb_core.retriever.pool import pool_scorers
+
+    pool = ValidationPool.open(artifact_path(validation_pool))
+    kind, (texts, whole) = next(iter(readings_of(encoders, documents, pool).items()))
+    if pretrained:
+        spec = choice_of(chosen).spec
+    else:
+        assert encoders.table, "the run has a corpus table"
+        spec = without_encoder(encoders.table.label)
+    return save_scores(pool, pool_scorers(spec, texts, whole, kind))
+
+
+@stage("validate_retriever", version=1, numeric=("device",), libraries=("bm25s",))
+def validate_retriever(
+    retriever: ArtifactRef, documents: ArtifactRef, validation_pool: ArtifactRef
+) -> ArtifactRef:
+    """Return the scores of a saved retriever on a pool."""
+    from sentemb_core.corpus.validation_pool import ValidationPool
+    from sentemb_core.retriever.folder import load_retriever
+    from sentemb_core.retriever.pool import pool_pairs, pool_scorers
+
+    pool = ValidationPool.open(artifact_path(validation_pool))
+    opened = load_retriever(artifact_path(retriever))
+    kind, pair = next(iter(pool_pairs(artifact_path(documents), pool).items()))
+    texts = opened.read_sentences(pair.texts, documents=False)
+    whole = opened.read_documents(pair.documents)
+    return save_scores(pool, pool_scorers(opened.spec, texts, whole, kind))
+
+
+def readings_of(
+    encoders: ReadEncoders, documents: ArtifactRef, pool: "ValidationPool"
+) -> "dict[Query, tuple[Readings, Readings]]":
+    """Return both sides of the pool as all encoders read them."""
+    from sentemb_core.retriever.pool import pool_pairs, read_readings
+
+    folders = {each.label: artifact_path(each.readings) for each in encoders.all}
+    return read_readings(pool_pairs(artifact_path(documents), pool), folders)
+
+
+def is_static(encoder: ArtifactRef) -> bool:
+    """Return whether an encoder is a static table, which has no token states; False if pending."""
+    from sentemb_core.encoder.modules import is_static as static_folder
+
+    return not is_pending(encoder) and static_folder(artifact_path(encoder))
+
+
+def has_held_out(validation_pool: ArtifactRef) -> bool:
+    """Return whether documents of the pool are held out of training; False if it is pending."""
+    from sentemb_core.corpus.validation_pool import ValidationPool
+
+    if is_pending(validation_pool):
+        return False
+    return ValidationPool.open(artifact_path(validation_pool)).kind == "halves"
+
+
+def choice_of(chosen: ArtifactRef) -> "Choice":
+    """Return what `choose_retriever` stored."""
+    from sentemb_core.retriever.choice import Choice
+    from tasks.artifacts import read_json
+
+    return Choice.model_validate(read_json(chosen, "choice"))
