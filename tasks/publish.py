@@ -54,6 +54,7 @@ def finish_run(training: RunResult, run: RunMonitor) -> Outcome:
         report=str(report_folder(run_id) / "report.html"),
         gate=None,
         timings=run.timings,
+        task=config.task,
     )
     if config.register_model:
         outcome = gated_or_reported(outcome, config)

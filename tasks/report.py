@@ -20,12 +20,13 @@ from sentemb_core.redaction import redacted
 from sentemb_core.store.disk import replacing_in
 from sentemb_core.store.objects import Store
 from sentemb_core.store.stages import flat
-from sentemb_core.types import ArtifactRef, StageTiming, Value
+from sentemb_core.types import ArtifactRef, SearchTask, StageTiming, Value
 from tasks.artifacts import EncoderResult, RunResult, artifact_path
 from tasks.evaluations import evaluation_of
 from tasks.gate import GateOutcome
 from tasks.run_table import seconds_of
 from tasks.validate import recall_at_5
+from tasks.verdict import verdict_on
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,6 +46,7 @@ class Outcome(Value):
     report: str
     gate: GateOutcome | None
     timings: list[StageTiming]
+    task: SearchTask | None = None
 
 
 def read_outcome(folder: Path) -> Outcome:
@@ -60,8 +62,15 @@ def read_outcome(folder: Path) -> Outcome:
 
 def verdict_of(outcome: Outcome) -> str:
     """Return the verdict in words: the gain, the gate's decision, and what serves now."""
-    gain = gain_of(outcome.training)
+    gain = result_of(outcome.training, outcome.task)
     return f"{gain} {outcome.gate.text}" if outcome.gate else gain
+
+
+def result_of(training: RunResult, task: SearchTask | None) -> str:
+    """Return what a run found: the verdict on its retriever, or the gain of its encoder."""
+    if training.retriever:
+        return verdict_on(training, task).text
+    return gain_of(training)
 
 
 def gain_of(training: RunResult) -> str:
@@ -228,7 +237,7 @@ def full_report(outcome: Outcome, config: RunConfig, *notes: str) -> "RunReport"
     model = outcome.gate.uri if outcome.gate else Store.default().path(outcome.encoder)
     words = RunReport(
         title=config.name,
-        verdict=gain_of(training),
+        verdict=result_of(training, config.task),
         registry=outcome.gate.text if outcome.gate else "",
         use=search_command(str(model), config.corpus),
         notes=[

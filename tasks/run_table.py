@@ -7,6 +7,7 @@ from sentemb_core.formats import counted
 from sentemb_core.types import ArtifactRef, StageTiming
 from tasks.artifacts import artifact_path
 from tasks.results import Pivot, ResultRow, ResultTable
+from tasks.retriever import choice_of
 from tasks.validate import bm25_scores, random_scores, scores_of
 
 if TYPE_CHECKING:
@@ -17,12 +18,23 @@ DEPTHS = (1, 5, 10)
 
 
 def run_rows(outcome: "Outcome", prefix: str = "") -> Iterator[ResultRow]:
-    """Yield every encoder of a run in its order, the returned one marked, then the controls."""
+    """Yield the encoders of a run in its order, the controls and the retrievers.
+
+    A star marks what the run returned.
+    """
     training = outcome.training
+    returned = None if training.retriever else training.best
     for number, one in enumerate([*training.rows, *training.controls]):
-        label = f"{prefix}{one.label}{' *' if number == training.best else ''}"
+        label = f"{prefix}{one.label}{' *' if number == returned else ''}"
         seconds = seconds_of(outcome.timings, one.label)
         yield from encoder_rows(outcome, label, one.scores, seconds)
+    if not (chosen := training.retriever):
+        return
+    name = choice_of(chosen.choice).label
+    yield from encoder_rows(outcome, f"{prefix}retriever: {name} *", chosen.scores, None)
+    if chosen.without_encoder:
+        label = f"{prefix}retriever without a pretrained encoder"
+        yield from encoder_rows(outcome, label, chosen.without_encoder, None)
 
 
 def baseline_rows(outcome: "Outcome") -> Iterator[ResultRow]:
@@ -71,8 +83,8 @@ def run_table(outcome: "Outcome", rows: Iterable[ResultRow]) -> ResultTable:
     queries = counted(len(pool.queries("test")), "query")
     return ResultTable(
         id=outcome.run,
-        title=f"R@k on the test split: {queries}, {pool.n_candidates:,} candidates; * the "
-        "returned encoder",
+        title=f"R@k on the test split: {queries}, {pool.n_candidates:,} candidates; * what "
+        "the run returned",
         rows=tuple(rows),
         pivot=Pivot(columns=("direction", "metric"), corner="encoder"),
     )

@@ -128,10 +128,10 @@ def run_config(config: AnyRun, as_json: bool, *, resumed: "Run | None" = None) -
 def closing_lines(outcome: "Outcome", seed: int) -> list[str]:
     """Lines below the table of a run: gain, doubts, refused rows, registry, report."""
     from tasks.corpus import refused_rows
-    from tasks.report import doubts_of, gain_of, notes_of
+    from tasks.report import doubts_of, notes_of, result_of
 
     training, gate = outcome.training, outcome.gate
-    lines = [gain_of(training), *doubts_of(training), *notes_of(training, seed)]
+    lines = [result_of(training, outcome.task), *doubts_of(training), *notes_of(training, seed)]
     lines += refused_rows(training.texts.documents)
     lines += [f"Registry: {gate.text}"] if gate else []
     return [*lines, f"Report: {outcome.report}"]

@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +17,14 @@ from sentemb_core.evaluation.metrics import Ranks, recall, reciprocal_rank
 from sentemb_core.evaluation.ranking import Relevant, ScoreRows, counted_ranks, inner_products
 from sentemb_core.evaluation.task_result import TaskResult
 from sentemb_core.types import Json, Value
+
+Direction = Literal["document_to_counterpart", "counterpart_to_document"]
+
+RANKS: dict[Direction, str] = {
+    "document_to_counterpart": "ranks.parquet",
+    "counterpart_to_document": "reverse_ranks.parquet",
+}
+"""File with the ranks of each direction."""
 
 SPLITS: tuple[Split, ...] = ("validation", "gate", "test")
 
@@ -113,7 +122,9 @@ def rank_pool(pool: ValidationPool, scorers: Scorers, split: Split) -> PoolRanks
 
 
 def write_scores(pool: ValidationPool, scorers: Scorers, folder: Path) -> Scores:
-    """Write scores.json (means) and ranks.parquet (rank of every document's counterpart).
+    """Write scores.json (means), and the first rank of every query of each direction.
+
+    ranks.parquet has the documents, reverse_ranks.parquet the counterparts.
 
     A split without queries (a gate share of 0, a tiny corpus) is left out.
     """
@@ -125,7 +136,13 @@ def write_scores(pool: ValidationPool, scorers: Scorers, folder: Path) -> Scores
         "document": np.concatenate([pool.query_document[pool.queries(split)] for split in splits]),
         "rank": np.concatenate([ranks[split].document_to_counterpart.rank for split in splits]),
     }
-    pq.write_table(pa.table(table), folder / "ranks.parquet")
+    reverse = {split: ranks[split].counterpart_to_document.best for split in splits}
+    of_counterparts = {
+        "split": np.concatenate([np.full(len(reverse[s]), s) for s in splits]),
+        "rank": np.concatenate(list(reverse.values())),
+    }
+    pq.write_table(pa.table(table), folder / RANKS["document_to_counterpart"])
+    pq.write_table(pa.table(of_counterparts), folder / RANKS["counterpart_to_document"])
     text = json.dumps({split: row.model_dump() for split, row in scores.items()}, indent=1)
     (folder / "scores.json").write_text(text, encoding="utf-8")
     return scores
@@ -139,9 +156,11 @@ def read_scores(folder: Path) -> Scores:
     }
 
 
-def read_ranks(folder: Path, split: Split) -> Int64[np.ndarray, " queries"]:
-    """Return the rank of every document's counterpart, in the pool's order."""
-    table = pq.read_table(folder / "ranks.parquet", filters=[("split", "=", split)])
+def read_ranks(
+    folder: Path, split: Split, direction: Direction = "document_to_counterpart"
+) -> Int64[np.ndarray, " queries"]:
+    """Return the first rank of every query of a direction, in the pool's order."""
+    table = pq.read_table(folder / RANKS[direction], filters=[("split", "=", split)])
     return table["rank"].to_numpy().astype(np.int64)
 
 

@@ -10,7 +10,7 @@ from jaxtyping import Float64
 
 from sentemb_core.evaluation.bootstrap import Difference, paired_difference
 from sentemb_core.evaluation.metrics import reciprocal_rank
-from sentemb_core.evaluation.validation_scores import PoolRanks
+from sentemb_core.evaluation.validation_scores import Direction, PoolRanks
 from sentemb_core.retriever.spec import SHARES_WITHOUT_ENCODER, RetrieverSpec, Vectors
 from sentemb_core.types import SearchTask, Value
 
@@ -196,12 +196,15 @@ def significantly_below(gain: Difference) -> bool:
 
 def direction_values(ranks: PoolRanks, task: SearchTask | None) -> list[PerQuery]:
     """Return the reciprocal ranks of the directions that count for a task."""
-    forward = reciprocal_rank(ranks.document_to_counterpart, DEPTH)
-    backward = reciprocal_rank(ranks.counterpart_to_document, DEPTH)
+    return [reciprocal_rank(getattr(ranks, way), DEPTH) for way in directions_of(task)]
+
+
+def directions_of(task: SearchTask | None) -> list[Direction]:
+    """Return the directions that count for a task."""
     match task:
         case "search":
-            return [backward]
+            return ["counterpart_to_document"]
         case "titles" | "sessions":
-            return [forward]
+            return ["document_to_counterpart"]
         case _:
-            return [forward, backward]
+            return ["document_to_counterpart", "counterpart_to_document"]
