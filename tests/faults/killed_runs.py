@@ -27,7 +27,7 @@ from sentemb_core.store import disk
 from sentemb_core.store.objects import Store
 from sentemb_core.types import Json
 from tasks.execution import without_prefect
-from tasks.publish import best_encoder
+from tasks.publish import published_model
 from tests.flows.corpora import tiny_run
 
 CHECKPOINT = "past a checkpoint"
@@ -102,7 +102,7 @@ def run_of(source: Path) -> Json:
     config = tiny_run(source)
     with without_prefect(Store.default()):
         training = self_train(config, lambda row: None)
-        encoder = best_encoder(training, config)
+        encoder = published_model(training, config)
     return {
         "training": training.model_dump(mode="json"),
         "encoder": encoder.model_dump(mode="json"),

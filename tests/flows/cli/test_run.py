@@ -219,6 +219,7 @@ def test_every_verb_prepares_the_environment_before_it_imports_prefect(corpus_fi
         "lineage": ("models:/x@champion",),
         "encode": (corpus, str(tmp_path / "index.parquet"), *model),
         "search": ("words", corpus, *model),
+        "evaluate": (corpus, *model),
         "canary": (str(tmp_path), *model),
         "where": ("models:/x@champion",),
     }
