@@ -1,0 +1,164 @@
+"""The corpora of the retriever study: what is drawn, and how retrievers are judged on it."""
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from flows.pipeline import documents_of
+from sentemb_core.config.run import CorpusConfig, ValidationConfig
+from sentemb_core.config.suite import SUITE, RetrievalTask
+from sentemb_core.corpus.validation_pool import ValidationPool, write_validation_pool
+from sentemb_core.evaluation.collection_files import read_collection
+from sentemb_core.evaluation.collection_scores import result_of
+from sentemb_core.evaluation.collection_vectors import document_sentences
+from sentemb_core.evaluation.metrics import PerQuery, recall, reciprocal_rank
+from sentemb_core.evaluation.validation_scores import rank_pool
+from sentemb_core.retriever.pool import Pair, pool_pairs, pool_scorers
+from sentemb_core.retriever.results import stated_sentences
+from sentemb_core.retriever.scores import Readings, scores_of_documents
+from sentemb_core.retriever.spec import RetrieverSpec
+from sentemb_core.types import ArtifactRef
+from tasks.artifacts import artifact_path
+
+Way = tuple[str, str]
+"""Direction and metric."""
+
+MOST_SENTENCES = 12
+"""Of a document: a pool of 600 takes minutes."""
+
+FORWARD, BACKWARD, SEARCH = "document → title", "title → document", "query → document"
+
+
+@dataclass(frozen=True)
+class Titled:
+    """A file of documents with titles.
+
+    Attributes:
+        file: In the data folder.
+        sentences: Column of lists.
+        title: Column of the counterpart.
+        fewest: Documents with fewer sentences are left out.
+        kept: Whether a row takes part.
+        depth: Of the recall beside MRR@10; None: MRR@10 alone.
+    """
+
+    file: str
+    sentences: str = "sentences"
+    title: str = "title"
+    fewest: int = 2
+    kept: Callable[[Mapping[str, Any]], bool] = lambda row: True
+    depth: int | None = None
+
+
+CORPORA: dict[str, Titled | str] = {
+    "blog": Titled("blog_usgov.parquet", fewest=5),
+    "reuters": Titled("news_reuters21578.parquet", fewest=5),
+    "forum": Titled("forum_20newsgroups.parquet", kept=lambda row: not row["is_reply"]),
+    "arxiv": Titled("sci_arxiv_cs.parquet", fewest=5),
+    "scitldr": Titled("pairs_scitldr_train.parquet"),
+    "sessions": Titled("session_mixed_titles.parquet", "titles", "ad_title", depth=20),
+    "cranfield": "Cranfield",
+    "cacm": "CACM",
+    "npl": "NPL",
+}
+"""Name -> file, or a task of the suite, of which all documents and queries are used."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A drawn corpus, and the values of a retriever's queries on it.
+
+    Attributes:
+        documents: The usable documents, on which parts are fitted.
+        pair: Queries or titles, and documents, as lists of sentences.
+        values: From a spec and the readings of both sides of `pair`.
+    """
+
+    documents: ArtifactRef
+    pair: Pair
+    values: Callable[[RetrieverSpec, Readings, Readings], dict[Way, PerQuery]]
+
+
+def judged(name: str, seed: int, count: int) -> Judged:
+    """Return a corpus: `count` documents drawn by the seed, or a whole collection."""
+    data = Path(os.environ["SENTEMB_DATA"])
+    corpus = CORPORA[name]
+    if isinstance(corpus, Titled):
+        return _pool(_drawn(corpus, data, seed, count), corpus.depth)
+    task = next(one for one in SUITE if one.name == corpus)
+    assert isinstance(task, RetrievalTask)
+    return _collection(task, data)
+
+
+def _drawn(corpus: Titled, data: Path, seed: int, count: int) -> ArtifactRef:
+    table = pq.read_table(data / corpus.file)
+    rows = [
+        row
+        for row in table.to_pylist()
+        if row[corpus.title] and len(row[corpus.sentences]) >= corpus.fewest and corpus.kept(row)
+    ]
+    places = np.random.default_rng(seed).permutation(len(rows))[:count]
+    return _written(
+        (row[corpus.sentences][:MOST_SENTENCES], row[corpus.title])
+        for row in (rows[place] for place in sorted(places.tolist()))
+    )
+
+
+def _written(rows: Iterator[tuple[list[str], str | None]]) -> ArtifactRef:
+    """Return documents of these sentences and titles."""
+    sentences, titles = zip(*rows, strict=True)
+    with TemporaryDirectory() as folder:
+        source = Path(folder) / "documents.parquet"
+        ids = [f"{place:06d}" for place in range(len(titles))]
+        columns = {"id": ids, "sentences": list(sentences), "title": list(titles)}
+        pq.write_table(pa.table(columns), source)
+        single = all(len(each) == 1 for each in sentences)
+        return documents_of(
+            CorpusConfig(
+                source=str(source),
+                id_column="id",
+                sentences_column="sentences",
+                counterpart_column="title" if any(titles) else None,
+                splitter="none" if single else "syntok",
+            )
+        )
+
+
+def _pool(documents: ArtifactRef, depth: int | None) -> Judged:
+    """Return a corpus in which all documents look for their titles, and all titles for them."""
+    folder = artifact_path(documents)
+    with TemporaryDirectory() as name:
+        config = ValidationConfig(candidates=1_000_000)
+        write_validation_pool(folder / "documents.parquet", config, Path(name))
+        drawn = ValidationPool.open(Path(name))
+    pool = replace(drawn, query_split=np.full(len(drawn.query_split), "test"))
+
+    def values(spec: RetrieverSpec, texts: Readings, read: Readings) -> dict[Way, PerQuery]:
+        ranks = rank_pool(pool, pool_scorers(spec, texts, read, "counterpart"), "test")
+        ways = {FORWARD: ranks.document_to_counterpart, BACKWARD: ranks.counterpart_to_document}
+        found = {(way, "MRR@10"): reciprocal_rank(one, 10) for way, one in ways.items()}
+        if depth:
+            found |= {(way, f"R@{depth}"): recall(one, depth) for way, one in ways.items()}
+        return found
+
+    return Judged(documents, pool_pairs(folder, pool)["counterpart"], values)
+
+
+def _collection(task: RetrievalTask, data: Path) -> Judged:
+    """Return a test collection, whose queries look for documents."""
+    collection = read_collection(task, data)
+    sentences = stated_sentences(collection) or document_sentences(collection)
+
+    def values(spec: RetrieverSpec, texts: Readings, read: Readings) -> dict[Way, PerQuery]:
+        result = result_of(collection, scores_of_documents(spec, texts, read))
+        return {(SEARCH, result.main): result.units[:, 0]}
+
+    documents = _written((document, None) for document in sentences)
+    return Judged(documents, Pair([[text] for text in collection.queries], sentences), values)
