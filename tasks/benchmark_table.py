@@ -103,7 +103,7 @@ def retriever_note(board: Scoreboard, label: str) -> str:
         return f"{text}. It has no encoder, so no score on {', '.join(tasks)}."
     run = {one.task.group for one in board.tasks if not one.missing} - {"retrieval"}
     groups = " and ".join(TITLES[group] for group in GROUPS if group in run)
-    return f"{text}; {groups} score its root encoder alone." if groups else f"{text}."
+    return f"{text}; {groups}: its root encoder alone." if groups else f"{text}."
 
 
 def bm25_note(systems: Iterable[str], fields: Iterable[str]) -> list[str]:
