@@ -87,7 +87,16 @@ def scores_of_folder(encoder: Encoder, documents: Path, config: ValidationConfig
 def retriever_scores_of_folder(
     retriever: Retriever, documents: Path, config: ValidationConfig
 ) -> FolderScores:
-    """Return the scores of a retriever, BM25, and the retriever's vectors alone.
+    """Return the scores of `retriever_ranks`."""
+    kind, ranks = retriever_ranks(retriever, documents, config)
+    hits = (recall(ranks[label].counterpart_to_document, 5) for label in (RETRIEVER, WORDS))
+    return replace(_scores(kind, ranks), reverse_lead=paired_difference(*hits, seed=0))
+
+
+def retriever_ranks(
+    retriever: Retriever, documents: Path, config: ValidationConfig
+) -> tuple[Kind, dict[str, PoolRanks]]:
+    """Return the ranks of a retriever, of BM25, and of the retriever's vectors alone.
 
     Queries, candidates and splits as in `scores_of_folder`.
     """
@@ -106,8 +115,7 @@ def retriever_scores_of_folder(
     if alone and alone != spec:
         systems[ALONE] = pool_scorers(alone, texts, read, kind)
     ranks = {label: rank_pool(pool, scorers, "test") for label, scorers in systems.items()}
-    hits = (recall(ranks[label].counterpart_to_document, 5) for label in (RETRIEVER, WORDS))
-    return replace(_scores(pool.kind, ranks), reverse_lead=paired_difference(*hits, seed=0))
+    return pool.kind, ranks
 
 
 def _pool_of_tests(table: Path, config: ValidationConfig, folder: Path) -> ValidationPool:

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Bool, Float, Float32, Int64
 
-from sentemb_core.corpus.table import Document
+from sentemb_core.corpus.given import Given, given_documents
 from sentemb_core.document_vectors import Hit
 from sentemb_core.errors import BadDataError, OtherEncoderError, UsageError
 from sentemb_core.retrieval.dense import search
@@ -32,6 +32,7 @@ from sentemb_core.retriever.queries import check_queries, warn_of_tokens, warn_o
 from sentemb_core.retriever.retriever import Retriever
 from sentemb_core.retriever.scores import combined
 from sentemb_core.retriever.spec import RetrieverSpec
+from sentemb_core.retriever.start import start_retriever
 from sentemb_core.retriever.stored import Rows, Stored
 from sentemb_core.retriever.tokens import late_interaction
 from sentemb_core.retriever.words import summed
@@ -73,8 +74,8 @@ class Index:
     def build(
         cls,
         retriever: Retriever,
-        documents: Iterable[Document],
-        folder: Path,
+        documents: Iterable[Given],
+        folder: str | Path,
         *,
         texts: bool = True,
         model: str | None = None,
@@ -85,7 +86,8 @@ class Index:
 
         Args:
             retriever: Encodes the documents.
-            documents: Each has at least one sentence, and an id of its own.
+            documents: Texts, lists of sentences, or mappings (`corpus.given`), or rows of a corpus.
+                Each has an id of its own.
             folder: New, or empty.
             texts: Whether to store the sentences, so that hits show the best one.
             model: Name of the retriever, under which a later call finds it.
@@ -97,23 +99,35 @@ class Index:
             EmptyCorpusError, DuplicateIdError: the documents.
             StorageError: another process writes this index, or the disk is full.
         """
-        digest = retriever_digest(retriever)
+        folder, digest = Path(folder), retriever_digest(retriever)
         with drafted(folder, replace=False) as draft:
             written = write_index(
-                draft, retriever, documents, None, texts=texts, exact=exact, total=total
+                draft,
+                retriever,
+                given_documents(documents),
+                None,
+                texts=texts,
+                exact=exact,
+                total=total,
             )
             stated = _described(draft, digest, model, retriever.dim, exact, written)
         return cls(folder, retriever, stated)
 
     @classmethod
-    def open(cls, folder: Path, retriever: Retriever) -> "Index":
-        """Open the index of a retriever.
+    def open(cls, folder: str | Path, retriever: Retriever | None = None) -> "Index":
+        """Open an index with the retriever that wrote it; None: that of its stated name.
 
         Raises:
+            UsageError: the index names no retriever, and none is given.
             UnreadableSourceError: there is no index, or it is damaged.
             OtherEncoderError: another retriever wrote it.
         """
-        stated, digest = read_index_file(folder), retriever_digest(retriever)
+        folder = Path(folder)
+        stated = read_index_file(folder)
+        if retriever is None and stated.model is None:
+            raise UsageError(f"{folder} names no retriever. Load its retriever, and pass it.")
+        retriever = retriever or start_retriever(stated.model or "")
+        digest = retriever_digest(retriever)
         if stated.retriever != digest:
             raise OtherEncoderError(
                 f"An index is searched with the retriever that wrote it. {folder} was written by "
@@ -123,7 +137,7 @@ class Index:
             )
         return cls(folder, retriever, stated)
 
-    def update(self, documents: Iterable[Document], *, total: int = 0) -> Written:
+    def update(self, documents: Iterable[Given], *, total: int = 0) -> Written:
         """Replace the documents by these. Only new and changed texts are encoded.
 
         Documents that are not among them are dropped.
@@ -136,7 +150,7 @@ class Index:
             written = write_index(
                 draft,
                 self.retriever,
-                documents,
+                given_documents(documents),
                 self._stored,
                 texts=self._stored.has_texts,
                 exact=stated.exact,

@@ -1,18 +1,25 @@
 """A retriever in memory: its spec, its encoders, and what they make of texts and documents."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 from jaxtyping import Float32
 
-from sentemb_core.encoder.batching import encode
+from sentemb_core.corpus.given import Given, sentences_of
+from sentemb_core.document_vectors import Hit
+from sentemb_core.encoder.batching import embed_texts, encode
+from sentemb_core.encoder.card import CardFacts, model_card
 from sentemb_core.encoder.encoder import Encoder
-from sentemb_core.retriever.folder import ROOT, TABLE
+from sentemb_core.errors import UsageError
+from sentemb_core.evaluation.diagnostics import directions
+from sentemb_core.retriever.folder import ROOT, TABLE, save_retriever
 from sentemb_core.retriever.scores import Readings
 from sentemb_core.retriever.spec import RetrieverSpec
 from sentemb_core.retriever.tokens import TokenMap, TokenVectors, read_tokens
-from sentemb_core.retriever.vectors import Sides, side_of
+from sentemb_core.retriever.vectors import Sides, joined_vectors, side_of
 
 Progress = Callable[[int], None]
 
@@ -36,15 +43,69 @@ class Retriever:
         """Width of a document's vector; 0 for words alone."""
         return sum(encoder.dim for encoder in self.encoders.values())
 
+    def encode(self, texts: Sequence[str]) -> Float32[np.ndarray, "texts dim"]:
+        """Return one vector per text, of length 1, without the prompt of a query or a document.
+
+        Raises:
+            UsageError: the retriever has no encoder.
+        """
+        self._require_encoder()
+        vectors = [embed_texts(self.encoders[each.folder], texts) for each in self.spec.vectors]
+        weights = [each.weight for each in self.spec.vectors]
+        return joined_vectors(list(zip(weights, map(directions, vectors), strict=True)))
+
     def encode_queries(self, texts: Sequence[str]) -> Float32[np.ndarray, "texts dim"]:
-        """Return one vector per text; their inner products with documents are cosines."""
+        """Return one vector per text; their inner products with documents are cosines.
+
+        Raises:
+            UsageError: the retriever has no encoder.
+        """
+        self._require_encoder()
         return self.read_texts(texts).side(self.spec).vectors
 
     def encode_documents(
-        self, documents: Sequence[Sequence[str]]
+        self, documents: Sequence[str | Sequence[str]]
     ) -> Float32[np.ndarray, "documents dim"]:
-        """Return one vector per document, given as lists of sentences."""
-        return self.read_documents(documents).side(self.spec).vectors
+        """Return one vector per document: a text, which syntok splits, or a list of sentences.
+
+        Raises:
+            UsageError: the retriever has no encoder.
+        """
+        self._require_encoder()
+        sentences = [sentences_of(document) for document in documents]
+        return self.read_documents(sentences).side(self.spec).vectors
+
+    def search(self, query: str, documents: Iterable[Given], top: int = 10) -> list[Hit]:
+        """Return the first of these documents for a query, best first.
+
+        An index (`retriever.index`) encodes documents once for many searches.
+
+        Raises:
+            UsageError: the query is empty, or an item is no document.
+            EmptyCorpusError: there is no document.
+        """
+        from sentemb_core.retriever.index import Index
+
+        with TemporaryDirectory(prefix="sentemb-") as name:
+            return Index.build(self, documents, Path(name) / "index").search(query, top)
+
+    def save(self, folder: str | Path) -> None:
+        """Write the retriever into a new folder, whose root `SentenceTransformer` loads.
+
+        Raises:
+            UsageError: the folder is not empty.
+        """
+        folder = Path(folder)
+        if folder.exists() and (folder.is_file() or any(folder.iterdir())):
+            raise UsageError(f"{folder} exists. Name a new folder.")
+        save_retriever(self, folder, model_card(CardFacts(name=folder.name)))
+
+    def _require_encoder(self) -> None:
+        if not self.encoders:
+            raise UsageError(
+                "This retriever has words alone, and no encoder: it has no vectors. Search with "
+                "it, or load another."
+            )
 
     def read_texts(self, texts: Sequence[str]) -> Readings:
         """Return queries, titles or other texts, each read as one."""

@@ -39,13 +39,20 @@ def side_of(
 
 def joined(sides: Sequence[tuple[float, Sides]]) -> Sides:
     """Return the vectors of several encoders as one: each of length sqrt(its share of weights)."""
-    total = sum(weight for weight, _ in sides)
-    scaled = [(np.float32((weight / total) ** 0.5), side) for weight, side in sides]
     return Sides(
-        np.concatenate([scale * side.vectors for scale, side in scaled], axis=1),
-        np.concatenate([scale * side.sentences for scale, side in scaled], axis=1),
+        joined_vectors([(weight, side.vectors) for weight, side in sides]),
+        joined_vectors([(weight, side.sentences) for weight, side in sides]),
         sides[0][1].starts,
     )
+
+
+def joined_vectors(
+    parts: Sequence[tuple[float, Float32[np.ndarray, "texts _"]]],
+) -> Float32[np.ndarray, "texts dim"]:
+    """Return the vectors side by side, each of length sqrt(its share of weights)."""
+    total = sum(weight for weight, _ in parts)
+    scaled = [np.float32((weight / total) ** 0.5) * vectors for weight, vectors in parts]
+    return np.concatenate(scaled, axis=1)
 
 
 def text_scores(texts: Sides, documents: Sides, best_sentence: float) -> ScoreRows:

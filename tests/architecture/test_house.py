@@ -61,7 +61,9 @@ def test_the_wheel_contains_the_core_alone_and_is_reproducible(tmp_path: Path):
     wheel = wheel_in(tmp_path / "now")
     assert wheel_in(tmp_path / "later").read_bytes() == wheel.read_bytes()
     with zipfile.ZipFile(wheel) as archive:
-        tops = {name.split("/")[0] for name in archive.namelist()}
+        names = archive.namelist()
+    assert "sentemb_core/py.typed" in names
+    tops = {name.split("/")[0] for name in names}
     assert {top for top in tops if not top.endswith(".dist-info")} == {"sentemb_core"}
 
 
