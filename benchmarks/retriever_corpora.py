@@ -30,9 +30,6 @@ from tasks.artifacts import artifact_path
 Way = tuple[str, str]
 """Direction and metric."""
 
-MOST_SENTENCES = 12
-"""Of a document: a pool of 600 takes minutes."""
-
 FORWARD, BACKWARD, SEARCH = "document → title", "title → document", "query → document"
 
 
@@ -45,6 +42,7 @@ class Titled:
         sentences: Column of lists.
         title: Column of the counterpart.
         fewest: Documents with fewer sentences are left out.
+        most: Sentences used of a document; with 12 a pool of 600 takes minutes.
         kept: Whether a row takes part.
         depth: Of the recall beside MRR@10; None: MRR@10 alone.
     """
@@ -53,6 +51,7 @@ class Titled:
     sentences: str = "sentences"
     title: str = "title"
     fewest: int = 2
+    most: int | None = 12
     kept: Callable[[Mapping[str, Any]], bool] = lambda row: True
     depth: int | None = None
 
@@ -63,7 +62,7 @@ CORPORA: dict[str, Titled | str] = {
     "forum": Titled("forum_20newsgroups.parquet", kept=lambda row: not row["is_reply"]),
     "arxiv": Titled("sci_arxiv_cs.parquet", fewest=5),
     "scitldr": Titled("pairs_scitldr_train.parquet"),
-    "sessions": Titled("session_mixed_titles.parquet", "titles", "ad_title", depth=20),
+    "sessions": Titled("session_mixed_titles.parquet", "titles", "ad_title", most=None, depth=20),
     "cranfield": "Cranfield",
     "cacm": "CACM",
     "npl": "NPL",
@@ -106,7 +105,7 @@ def _drawn(corpus: Titled, data: Path, seed: int, count: int) -> ArtifactRef:
     ]
     places = np.random.default_rng(seed).permutation(len(rows))[:count]
     return _written(
-        (row[corpus.sentences][:MOST_SENTENCES], row[corpus.title])
+        (row[corpus.sentences][: corpus.most], row[corpus.title])
         for row in (rows[place] for place in sorted(places.tolist()))
     )
 

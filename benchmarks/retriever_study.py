@@ -232,23 +232,35 @@ def rows_of(
             yield ResultRow(system=name, metric=metric, value=float(np.mean(found)), **common)
 
 
-def table(corpus: str, seeds: Sequence[int], count: int) -> ResultTable:
-    """Return one line for each retriever."""
+def tables(corpus: str, seeds: Sequence[int], count: int) -> list[ResultTable]:
+    """Return values and costs, and differences; one line for each retriever."""
     with without_prefect(Store.default()):
-        values, costs, refused = studied(corpus, seeds, count)
+        rows = list(rows_of(corpus, seeds, *studied(corpus, seeds, count)))
     listed = " ".join(map(str, seeds))
-    return ResultTable(
-        id=f"retriever {corpus}",
-        title=corpus,
-        rows=tuple(rows_of(corpus, seeds, values, costs, refused)),
-        pivot=Pivot(
-            columns=("direction", "metric"),
-            corner="retriever",
-            digits={"parts": 0, "bytes a document": 0, "ms a query": 1},
-        ),
-        command=f"python -m benchmarks.retriever_study --corpora {corpus} --seeds {listed} "
-        f"--documents {count}",
+    command = (
+        f"python -m benchmarks.retriever_study --corpora {corpus} --seeds {listed} "
+        f"--documents {count}"
     )
+    pivot = Pivot(
+        columns=("direction", "metric"),
+        corner="retriever",
+        digits={"parts": 0, "bytes a document": 0, "ms a query": 1},
+    )
+    return [
+        ResultTable(
+            id=f"retriever {corpus}",
+            title=corpus,
+            rows=tuple(row for row in rows if not row.baseline),
+            pivot=pivot,
+            command=command,
+        ),
+        ResultTable(
+            id=f"retriever {corpus}, differences",
+            title=f"{corpus}: differences",
+            rows=tuple(row for row in rows if row.baseline),
+            pivot=pivot,
+        ),
+    ]
 
 
 def main() -> None:
@@ -259,10 +271,10 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="Replace the stored tables.")
     given = parser.parse_args()
     for corpus in given.corpora:
-        made = table(corpus, given.seeds, given.documents)
-        print(f"{made.id}\n{markdown(made)}\n", flush=True)
-        if given.write:
-            put("retriever", made)
+        for made in tables(corpus, given.seeds, given.documents):
+            print(f"{made.id}\n{markdown(made)}\n", flush=True)
+            if given.write:
+                put("retriever", made)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from benchmarks import retriever_corpora, retriever_study
+from benchmarks.results_pages import load, put
 from benchmarks.retriever_corpora import BACKWARD, FORWARD, SEARCH, Titled, judged
 from benchmarks.retriever_study import (
     BM25,
@@ -128,6 +129,22 @@ def test_a_table_that_cannot_be_trained_has_the_reason(data: Path, monkeypatch):
         *("MRR@10", "R@2", "parts", "bytes a document", "ms a query")
     }
     assert all(cost > 0 for of_spec in costs.values() for each in of_spec.values() for cost in each)
+
+
+def test_values_and_differences_are_two_tables_that_are_stored(tmp_path: Path, monkeypatch):
+    rng = np.random.default_rng(0)
+    way = (FORWARD, "MRR@10")
+    values = {name: {way: [rng.random(8)]} for name in (BM25, FX)}
+    costs = {name: {"parts": [1.0]} for name in values}
+    monkeypatch.setattr(retriever_study, "studied", lambda *_: (values, costs, "absent"))
+    monkeypatch.setenv("SENTEMB_HOME", str(tmp_path / "home"))
+    (tmp_path / "retriever.json").write_text('{"source": {}, "tables": []}')
+    made = retriever_study.tables("blog", [1], 10)
+    for table in made:
+        put("retriever", table, tmp_path)
+    assert load("retriever", tmp_path) == made
+    assert [{row.baseline for row in table.rows} for table in made] == [{""}, {BM25, FX}]
+    assert all(table.lines() for table in made)
 
 
 def test_bytes_are_those_of_the_parts(data: Path):
