@@ -60,10 +60,6 @@ from tasks.tracking import tracked_run
 
 log = logging.getLogger("sentemb_core.run")
 
-LONGEST = 256
-"""Tokens of a text for a model given by name: the limit of all-MiniLM-L6-v2, with which its
-published scores were made. A folder keeps its own limit."""
-
 
 @flow(name="benchmark", flow_run_name="benchmark")
 def benchmark(config: BenchmarkSettings) -> Scoreboard:
@@ -126,7 +122,7 @@ def scoreboard(config: BenchmarkSettings, run_id: str) -> Scoreboard:
 def system_of(model: str) -> ArtifactRef | RetrieverSystem:
     """Return a retriever or a complete encoder as it is; any other as a start encoder."""
     if not is_saved_encoder(model):
-        return encoder_from(EncoderConfig(name=model, max_length=LONGEST), None)
+        return encoder_from(EncoderConfig(name=model), None)
     folder = find_encoder(model)
     digest = digest_of_encoder(str(folder))
     spec = retriever_in(folder)

@@ -284,7 +284,7 @@ def export(
         int | None,
         Parameter(
             validator=AtLeastOne,
-            help="Maximum tokens per text. Default: as for the encoder here.",
+            help="Maximum tokens per sentence and per text. Default: as for the encoder here.",
         ),
     ] = None,
     query_prompt: Prompt = None,
@@ -293,8 +293,8 @@ def export(
 ) -> int:
     """Export an encoder to a folder that SentenceTransformer and AutoModel load.
 
-    An encoder of another program reads 32 tokens in every command here, unless it is exported with
-    another --max-length.
+    An encoder of another program reads 32 tokens of each sentence (mutual, appendix C) and its own
+    maximum of a whole text. --max-length holds for both.
     """
     require_arguments("MODEL", model)
     from sentemb_core.encoder.card import CardFacts, base_of, model_card
@@ -304,16 +304,24 @@ def export(
     given_settings = {"max_length": max_length}
     given_settings |= {"query_prompt": query_prompt, "document_prompt": document_prompt}
     with open_encoder(model, **given_settings) as encoder:
-        given, length = encoder_folder(model), encoder.max_length
+        given, length, whole = encoder_folder(model), encoder.max_length, encoder.text_length
         source = given / "README.md" if given and written_by_us(given) else None
         card = (
             source.read_text("utf-8")
             if source and source.is_file() and max_length is None  # it states the length
-            else model_card(CardFacts(name=base_of(model), base=base_of(model), max_length=length))
+            else model_card(
+                CardFacts(
+                    name=base_of(model),
+                    base=base_of(model),
+                    max_length=length,
+                    text_length=whole,
+                )
+            )
         )
         _save(encoder, folder, card, given=given)
-    text = f"Exported: {folder} (at most {length} tokens per text)"
-    return console.print_result({"folder": str(folder), "max_length": length}, text, as_json=json)
+    text = f"Exported: {folder} (at most {length} tokens of a sentence, {whole} of a whole text)"
+    value = {"folder": str(folder), "max_length": length, "text_length": whole}
+    return console.print_result(value, text, as_json=json)
 
 
 @app.command

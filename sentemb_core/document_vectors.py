@@ -23,6 +23,7 @@ from sentemb_core.corpus.table import (
 from sentemb_core.encoder.batching import embed_texts, encode, naming_documents
 from sentemb_core.encoder.checkpoint import encoder_digest
 from sentemb_core.encoder.encoder import Encoder
+from sentemb_core.encoder.truncation import Cut
 from sentemb_core.encoder.vocabulary import unknown_tokens
 from sentemb_core.errors import BadDataError, UsageError
 from sentemb_core.progress import progress
@@ -79,9 +80,12 @@ class Piece:
 
 
 def encoded(encoder: Encoder, folder: Path) -> Iterator[Piece]:
-    """Encode a corpus in pieces with one row per sentence; progress goes to stderr."""
+    """Encode a corpus in pieces with one row per sentence; progress goes to stderr.
+
+    The share of cut sentences is logged at the end.
+    """
     file = folder / "documents.parquet"
-    done = 0
+    done, cut = 0, Cut()
     limits = (DOCUMENTS_AT_ONCE, SENTENCES_AT_ONCE, LETTERS_AT_ONCE)
     pieces = in_pieces(
         read_documents(file), limits, lambda each: (1, len(each.sentences), characters(each))
@@ -89,13 +93,14 @@ def encoded(encoder: Encoder, folder: Path) -> Iterator[Piece]:
     with progress("encode sentences", sentence_count(file)) as update:
         for some in pieces:
             rows = sentence_rows(some)
-            tokens = encoder.tokenise(rows["sentence"].to_pylist(), "sentence")
+            tokens = encoder.tokenise(rows["sentence"].to_pylist(), "sentence", cut)
             with naming_documents(partial(_place, rows)):
                 vectors = encode(
                     encoder, tokens, progress=lambda count, done=done: update(done + count)
                 )
             yield of_sentences(encoder, rows, vectors)
             done += len(rows)
+    log.info("%s", cut.line("sentences", encoder.max_length))
 
 
 def _place(rows: Any, row: int) -> tuple[str, int]:
@@ -194,7 +199,7 @@ def query_vector(encoder: Encoder, query: str) -> Float32[np.ndarray, " dim"]:
             tokens,
         )
     if pieces.overflowing:
-        log.warning("Only the first %d tokens of the query are used.", encoder.max_length)
+        log.warning("Only the first %d tokens of the query are used.", encoder.text_length)
     return vector
 
 

@@ -115,7 +115,9 @@ def tokenise_sentences(
             add_special_tokens=model.add_special_tokens,
             unknown=model.unknown_id,
             prompt=model.prompts.before("sentence"),
-            counterpart_prompt=model.prompts.before("query") if counterparts else None,
+            counterpart=(model.prompts.before("query"), model.text_length)
+            if counterparts
+            else None,
         )
     return draft.ref
 

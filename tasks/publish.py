@@ -216,6 +216,7 @@ def facts_of(card: Card, learner: "Encoder | None") -> "CardFacts":
         labels=card.labels,
         kind=learner.kind if learner else None,
         max_length=learner.max_length if learner else None,
+        text_length=learner.text_length if learner else None,
         task=judged_split(artifact_path(card.validation_pool), card.counterpart),
         scores={
             label: {

@@ -306,6 +306,23 @@ def test_a_query_that_is_unknown_or_too_long_is_warned_of(call, model, corpus, q
     assert out.count("w4") < 60
 
 
+@pytest.mark.parametrize("words", [5, 20])
+def test_encode_and_search_log_the_share_of_cut_sentences(call, model, tmp_path, words):
+    """The encoder reads 12 tokens; one of four sentences is as long as asked."""
+    rows = [{"id": f"d{k}", "sentences": ["w4", "w5"]} for k in range(2)]
+    rows[0]["sentences"][0] = "w6 " * words
+    source, out = written(tmp_path / "rows.jsonl", *rows), str(tmp_path / "v.parquet")
+    for arguments in (("encode", model, source, out), ("search", model, "w4", source)):
+        (line,) = [
+            line for line in call(*arguments, *COLUMNS)[2].splitlines() if " cut at " in line
+        ]
+        assert "12 tokens" in line
+        assert (f"{25.0 if words > 12 else 0.0}%" in line, "--max-length" in line) == (
+            True,
+            words > 12,
+        )
+
+
 def test_an_exported_encoder_keeps_card_and_head(call, model, tmp_path):
     source, folder = tmp_path / "model", tmp_path / "copy"
     shutil.copytree(model, source)
@@ -320,23 +337,26 @@ def test_an_exported_encoder_keeps_card_and_head(call, model, tmp_path):
     assert not (tmp_path / "plain" / HEAD_FILE).exists()
 
 
-def test_the_card_of_a_foreign_encoder_is_ours_and_has_no_local_path(call, model, tmp_path):
+def test_the_card_of_a_foreign_encoder_is_ours_and_has_no_local_path(call, tmp_path):
     foreign, folder = tmp_path / "foreign", tmp_path / "copy"
-    shutil.copytree(model, foreign)
+    save_encoder(tiny.bert(), foreign, "card")
     stated = foreign / "config_sentence_transformers.json"
     stated.write_text(json.dumps(json.loads(stated.read_text()) | {"creator": "somebody"}))
-    (foreign / "README.md").write_bytes(b"It reads 512 tokens. \xff")
+    (foreign / "README.md").write_bytes(b"It reads 9 tokens. \xff")
+    settings = foreign / "sentence_bert_config.json"
+    settings.write_text('{"max_seq_length": 60}')
     assert call("export", str(foreign), str(folder))[0] == 0
     card = (folder / "README.md").read_text()
-    assert ("32 tokens" in card, str(tmp_path) in card) == (True, False)
-    assert load_encoder(folder).max_length == 32
+    assert ("32 tokens" in card, "60 of" in card, str(tmp_path) in card) == (True, True, False)
+    encoder = load_encoder(folder)
+    assert (encoder.max_length, encoder.text_length) == (32, 60)
 
 
 def test_an_encoder_is_exported_with_another_length(call, model, tmp_path):
     folder = tmp_path / "copy"
     result = json.loads(call("export", model, str(folder), "--max-length", "9", "--json")[1])
     encoder = load_encoder(folder)
-    assert result["max_length"] == encoder.max_length == 9
+    assert result["max_length"] == encoder.max_length == encoder.text_length == 9
     assert len(encoder.tokenise(["w5 " * 50])[0]) == 9
     assert "9 tokens" in (folder / "README.md").read_text()
     assert load_encoder(Path(model)).max_length != 9

@@ -79,8 +79,8 @@ class EncoderConfig(Config):
     """How token states become a vector. null: as a given folder states, else mean (mutual does not
     state it, erratum E3)."""
     max_length: int | None = Field(default=None, ge=3)
-    """Maximum tokens per sentence. null: as a folder of sentemb states, else 32 (mutual, appendix
-    C)."""
+    """Maximum tokens per sentence and per whole text (a query). null: 32 per sentence (mutual,
+    appendix C), and per text as a given folder states; both as a folder of sentemb states."""
     similarity: Similarity | None = None
     """cosine: vectors are normalised. dot: inner product, the literal Eq. 2 of mutual. null: as a
     given folder states, else cosine."""

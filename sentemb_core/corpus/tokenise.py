@@ -25,6 +25,7 @@ from sentemb_core.corpus.table import (
     sentence_count,
 )
 from sentemb_core.corpus.validation_pool import ValidationPool
+from sentemb_core.encoder.truncation import WAY_OUT
 from sentemb_core.encoder.vocabulary import UNKNOWN_SHARE_WARNING, unknown_id
 from sentemb_core.shards import write_arrow
 from sentemb_core.store.disk import require_free
@@ -75,9 +76,10 @@ class TokenReport(Value):
 
     def summary(self) -> str:
         """Return one line for the log."""
+        way_out = f". {WAY_OUT}" if self.truncated else ""
         return (
             f"{self.sentences:,} sentences of {self.documents:,} documents, {self.tokens:,} "
-            f"tokens; {self.cut}"
+            f"tokens; {self.cut}{way_out}"
         )
 
 
@@ -91,7 +93,7 @@ def write_tokens(
     add_special_tokens: bool,
     unknown: int,
     prompt: str = "",
-    counterpart_prompt: str | None = None,
+    counterpart: tuple[str, int] | None = None,
 ) -> TokenReport:
     """Tokenise all sentences of documents.parquet into shards of whole documents in `out`.
 
@@ -107,7 +109,7 @@ def write_tokens(
         add_special_tokens: Whether to add the tokenizer's special tokens: for transformers.
         unknown: Token for a sentence without any token (`Encoder.unknown_id`).
         prompt: Text before each sentence. The cache has the texts without prompts.
-        counterpart_prompt: Text before the last sentence of each document, which is its
+        counterpart: Prompt and limit of the last sentence of each document, which is its
             counterpart (`labels.write_labelled`). None: it is a sentence like the others.
 
     Raises:
@@ -115,12 +117,11 @@ def write_tokens(
     """
     count, size = sentence_count(documents), sentence_bytes(documents)
     require_free(out, size, f"The texts of {count:,} sentences, without their tokens,")
-    encode = _Encode(tokenizer_json, max_length, add_special_tokens, unknown)
-    prompts = (prompt, prompt if counterpart_prompt is None else counterpart_prompt)
+    encode = _Encode(tokenizer_json, add_special_tokens, unknown, (prompt, max_length), counterpart)
     held_out = ValidationPool.open(pool).held_out_documents if pool else np.zeros(0, np.int64)
     with RowGroups(out / "documents.parquet", schemas.DOCUMENT_INDEX) as index:
         shards = in_pieces(
-            _sentences(documents, encode, prompts, held_out, index),
+            _sentences(documents, encode, held_out, index),
             (SHARD_SENTENCES, SHARD_BYTES),
             lambda batch: (len(batch), batch.column("text").nbytes),
         )
@@ -153,16 +154,9 @@ def write_tokens(
 
 
 def _sentences(
-    documents: Path,
-    encode: "_Encode",
-    prompts: tuple[str, str],
-    held_out: Int64[np.ndarray, " held"],
-    index: RowGroups,
+    documents: Path, encode: "_Encode", held_out: Int64[np.ndarray, " held"], index: RowGroups
 ) -> Iterator[Any]:
-    """Yield batches of sentences with their tokens, and write their documents to the index.
-
-    `prompts` are the text before each sentence and that before the last sentence of a document.
-    """
+    """Yield batches of sentences with their tokens, and write their documents to the index."""
     schema = schemas.sentences(encode.token_type)
     first_row = first_sentence = 0
     for batch in _pieces(documents):
@@ -173,22 +167,10 @@ def _sentences(
         numbers = np.arange(first_sentence, first_sentence + len(texts))
         firsts = first_sentence + np.cumsum(counts) - counts
         index.write([batch.column("doc_id"), firsts, counts, np.isin(rows, held_out)])
-        encoded = encode(_prompted(texts.to_pylist(), counts, *prompts))
+        encoded = encode(texts.to_pylist(), np.cumsum(counts) - 1)
         yield record_batch([numbers, np.repeat(rows, counts), texts, *encoded], schema)
         first_row += len(batch)
         first_sentence += len(texts)
-
-
-def _prompted(
-    texts: list[str], counts: Int64[np.ndarray, " documents"], each: str, last: str
-) -> list[str]:
-    """Return the texts of documents with these counts, each behind its prompt."""
-    if not (each or last):
-        return texts
-    before = [each] * len(texts)
-    for end in np.cumsum(counts).tolist():
-        before[end - 1] = last
-    return [prompt + text for prompt, text in zip(before, texts, strict=True)]
 
 
 def _pieces(documents: Path) -> Iterator[Any]:
@@ -205,15 +187,22 @@ def _pieces(documents: Path) -> Iterator[Any]:
 
 
 class _Encode:
-    """Turns texts into token ids and counts unknown tokens and truncated sentences."""
+    """Turns texts into token ids and counts unknown tokens and truncated sentences.
+
+    `sentence` and `counterpart` are a prompt and a limit.
+    """
 
     def __init__(
-        self, tokenizer_json: Path, max_length: int, add_special_tokens: bool, unknown: int
+        self,
+        tokenizer_json: Path,
+        add_special_tokens: bool,
+        unknown: int,
+        sentence: tuple[str, int],
+        counterpart: tuple[str, int] | None,
     ) -> None:
         self._tokenizer: Any = Tokenizer.from_file(str(tokenizer_json))
         self._tokenizer.no_padding()
-        self._tokenizer.enable_truncation(max_length)
-        self._max_length = max_length
+        self._sentence, self._counterpart = sentence, counterpart
         added = self._tokenizer.num_special_tokens_to_add(is_pair=False)
         self.adds_special_tokens = add_special_tokens and added > 0
         self._unknown = unknown
@@ -223,20 +212,37 @@ class _Encode:
         self.token_type = pa.uint16() if largest < 1 << 16 else pa.uint32()
         self.n_tokens = self.n_truncated = self.n_unknown = 0
 
-    def __call__(self, texts: list[str]) -> tuple[Any, Any, Any]:
-        """Return hash, tokens (at least one) and truncated rest of each text, as Arrow columns."""
-        encodings = self._tokenizer.encode_batch_fast(
-            texts, add_special_tokens=self.adds_special_tokens
-        )
+    def __call__(
+        self, texts: list[str], last: Int64[np.ndarray, " documents"]
+    ) -> tuple[Any, Any, Any]:
+        """Return hash, tokens (at least one) and truncated rest of each text, as Arrow columns.
+
+        `last` are the last texts of documents.
+        """
+        encodings = self._encodings(texts, *self._sentence)
+        shortest = self._sentence[1]
+        if self._counterpart:
+            rows = last.tolist()
+            own = self._encodings([texts[row] for row in rows], *self._counterpart)
+            for row, encoding in zip(rows, own, strict=True):
+                encodings[row] = encoding
+            shortest = min(shortest, self._counterpart[1])
         tokens = self._lists([each.ids or [self._unknown] for each in encodings])
         flat, offsets = tokens.values.to_numpy(), tokens.offsets.to_numpy()
         rest: list[list[int]] = [[]] * len(texts)
-        for full in np.flatnonzero(np.diff(offsets) == self._max_length).tolist():
+        for full in np.flatnonzero(np.diff(offsets) >= shortest).tolist():
             rest[full] = list(_cut_off(encodings[full]))
         self.n_tokens += len(flat)
         self.n_unknown += int((flat == self._counted).sum())
         self.n_truncated += sum(map(bool, rest))
         return _hashes(flat, offsets), tokens, self._lists(rest)
+
+    def _encodings(self, texts: list[str], prompt: str, max_length: int) -> list[Any]:
+        self._tokenizer.enable_truncation(max_length)
+        return self._tokenizer.encode_batch_fast(
+            [prompt + text for text in texts] if prompt else texts,
+            add_special_tokens=self.adds_special_tokens,
+        )
 
     def _lists(self, ids: list[list[int]]) -> Any:
         """Return one Arrow list per sentence."""

@@ -35,6 +35,7 @@ class CardFacts(Value):
     labels: int = Field(default=0, description="Labelled pairs in its training.")
     kind: Literal["static", "transformer"] | None = None
     max_length: int | None = Field(default=None, description="Tokens that it reads of a sentence.")
+    text_length: int | None = Field(default=None, description="The same of a whole text.")
     parts: list[str] = Field(default=[], description="Parts of a retriever, a line each.")
     task: RetrievalTask | None = None
     scores: Mapping[str, Mapping[str, float]] = Field(
@@ -174,8 +175,14 @@ python -m flows where models:/{{ facts.registered }}@champion
 Weights are safetensors, and nothing needs `trust_remote_code`.
 
 {% if facts.max_length %}
+{% if (facts.text_length or facts.max_length) != facts.max_length %}
+It reads {{ "{:,}".format(facts.max_length) }} tokens of a sentence, as in training, and \
+{{ "{:,}".format(facts.text_length) }} of a whole text such as a query; `tokenizer.json` cuts \
+whole texts. \
+{% else %}
 It reads {{ "{:,}".format(facts.max_length) }} tokens of a sentence, as in training; \
 `tokenizer.json` cuts the rest. \
+{% endif %}
 {% endif %}
 A document is the mean of its sentences' vectors.
 

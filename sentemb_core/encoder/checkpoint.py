@@ -28,6 +28,7 @@ from sentemb_core.encoder.devices import compute_device
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.encoder.modules import (
     CREATOR,
+    SENTENCE_LENGTH,
     Module,
     Settings,
     is_static,
@@ -61,7 +62,7 @@ def save_encoder(
     (folder / "README.md").write_text(card, encoding="utf-8")
     encoder.tokenizer.save(str(folder / "tokenizer.json"))
     if not isinstance(encoder.backbone, StaticTable):
-        length = {"model_max_length": encoder.max_length}
+        length = {"model_max_length": encoder.text_length}
         _write_json(folder / "tokenizer_config.json", encoder.tokenizer_config | length)
         _write_json(folder / "config.json", _backbone_config(encoder.backbone, encoder.pooling))
     entries: list[Json] = []
@@ -71,8 +72,10 @@ def save_encoder(
         kind = f"sentence_transformers.models.{module.type}"
         entries.append({"idx": index, "name": str(index), "path": path, "type": kind})
     _write_json(folder / "modules.json", entries)
-    stated = {"creator": CREATOR, "similarity_fn_name": encoder.similarity}
+    stated: Json = {"creator": CREATOR, "similarity_fn_name": encoder.similarity}
     stated |= encoder.prompts.stated()
+    if encoder.max_length != encoder.text_length:
+        stated[SENTENCE_LENGTH] = encoder.max_length
     _write_json(folder / "config_sentence_transformers.json", stated)
     if head_from:
         carry_head(head_from, folder)
@@ -103,7 +106,7 @@ def assembled(parts: Parts, settings: Settings, folder: Path | None = None) -> E
         UsageError: The parts do not fit together, or not to the modules of the folder.
     """
     backbone, tokenizer, tokenizer_config = parts
-    require_fit(backbone, settings["pooling"], settings["max_length"])
+    require_fit(backbone, settings["pooling"], settings["text_length"])
     encoder = Encoder(
         backbone,
         tokenizer,
@@ -261,5 +264,6 @@ def encoder_digest(encoder: Encoder) -> str:
     """
     settings = [encoder.max_length, encoder.pooling, encoder.similarity]
     settings += [encoder.prompts.stated()] if encoder.prompts else []
+    settings += [encoder.text_length] if encoder.text_length != encoder.max_length else []
     content = weights_digest(encoder), encoder.tokenizer.get_vocab(), settings
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

@@ -17,6 +17,7 @@ from sentemb_core.encoder.dense import require_layers
 from sentemb_core.encoder.packing import packed, packs, read_packed
 from sentemb_core.encoder.pooling import TWO_LAYERS, last_token, mean_pool, two_layer_mean
 from sentemb_core.encoder.prompts import Prompts
+from sentemb_core.encoder.truncation import Cut
 from sentemb_core.errors import RecipeError
 from sentemb_core.types import Json, Pooling, Role, Similarity
 
@@ -44,10 +45,11 @@ class Encoder(nn.Module):
 
     Args:
         backbone: Turns ids into states.
-        tokenizer: This object is changed: padding is disabled, truncation is set to `max_length`.
+        tokenizer: This object is changed: padding is disabled, truncation is set to `text_length`.
         pooling: How token states become a sentence vector; a static table has `mean` only.
         similarity: cosine: `vectors` have length 1; dot: they are the pooled states.
-        max_length: Tokens a sentence, special tokens included.
+        max_length: Tokens a sentence, special tokens and prompt included.
+        text_length: The same of a whole text, such as a query. None: `max_length`.
         prompts: Texts before queries and documents.
         tokenizer_config: What transformers' AutoTokenizer needs besides tokenizer.json.
         layers: Layers after the pooling (`dense.require_layers`): a whitening, a normalizing flow.
@@ -64,18 +66,20 @@ class Encoder(nn.Module):
         pooling: Pooling,
         similarity: Similarity,
         max_length: int,
+        text_length: int | None = None,
         prompts: Prompts | None = None,
         tokenizer_config: Json | None = None,
         layers: nn.Sequential | None = None,
     ) -> None:
         super().__init__()
         tokenizer.no_padding()
-        tokenizer.enable_truncation(max_length)
+        tokenizer.enable_truncation(text_length or max_length)
         self.backbone = backbone
         self.tokenizer = tokenizer
         self.pooling: Pooling = pooling
         self.similarity: Similarity = similarity
         self.max_length = max_length
+        self.text_length = text_length or max_length
         self.prompts = prompts or Prompts()
         self.tokenizer_config: Json = tokenizer_config or {}
         self.layers = None if layers is None else require_layers(layers, self.hidden_dim)
@@ -91,6 +95,7 @@ class Encoder(nn.Module):
             "pooling": self.pooling,
             "similarity": self.similarity,
             "max_length": self.max_length,
+            "text_length": self.text_length,
             "prompts": self.prompts,
             "tokenizer_config": self.tokenizer_config,
             "layers": layers,
@@ -132,18 +137,22 @@ class Encoder(nn.Module):
                 f"encoder reads each with {prompt!r}. Set encoder.document_prompt=none, or take "
                 "infocse_idc, conpono or fine_tune."
             )
-        if not self.add_special_tokens:
-            return False
-        marks = self.tokenizer.encode("a", add_special_tokens=True).special_tokens_mask
-        if sum(marks) == 2 and marks[0] == marks[-1] == 1:
-            return True
-        if sum(marks) == 0:
-            return False
+        if self.special_tokens in ((1, 1), (0, 0)):
+            return self.special_tokens == (1, 1)
         raise RecipeError(
             "A method that cuts, joins or frames rows needs one special token at each end of a "
             f"row, or no special tokens. {type(self.backbone).__name__} has them in other places. "
             "Start from an encoder like BERT, or take simcse, infocse_idc or conpono."
         )
+
+    @property
+    def special_tokens(self) -> tuple[int, int]:
+        """Numbers of special tokens before and behind a text; BERT has one of each."""
+        if not self.add_special_tokens:
+            return 0, 0
+        marks = self.tokenizer.encode("a", add_special_tokens=True).special_tokens_mask
+        before = marks.index(0)
+        return before, sum(marks) - before
 
     @property
     def positions(self) -> int | None:
@@ -169,18 +178,35 @@ class Encoder(nn.Module):
         token: str | None = getattr(self.tokenizer.model, "unk_token", None)
         return self._special_id("unk_token", token or "[UNK]")
 
-    def tokenise(self, texts: Sequence[str], role: Role = "text") -> list[np.ndarray]:
-        """Return the token ids (int64) of each text, with special tokens, cut to `max_length`.
+    def tokenise(
+        self, texts: Sequence[str], role: Role = "text", cut: Cut | None = None
+    ) -> list[np.ndarray]:
+        """Return the token ids (int64) of each text, with special tokens.
 
-        The prompt of the role stands before each text. A text without tokens becomes one unknown
-        token, as in the token cache.
+        Args:
+            texts: A text without tokens becomes one unknown token, as in the token cache.
+            role: It decides the prompt before each text, and the limit (`longest`).
+            cut: It counts the texts, and those above the limit.
         """
         prompt = self.prompts.before(role)
+        self.tokenizer.enable_truncation(self.longest(role))
         encodings = self.tokenizer.encode_batch_fast(
             [prompt + text for text in texts], add_special_tokens=self.add_special_tokens
         )
+        self.tokenizer.enable_truncation(self.text_length)
+        if cut:
+            cut.texts += len(encodings)
+            cut.cut += sum(bool(encoding.overflowing) for encoding in encodings)
         unknown = [self.unknown_id]
         return [np.asarray(encoding.ids or unknown, dtype=np.int64) for encoding in encodings]
+
+    def longest(self, role: Role) -> int:
+        """Largest number of tokens of a text of this role."""
+        return self.max_length if role == "sentence" else self.text_length
+
+    def prompt_tokens(self, role: Role) -> int:
+        """Number of tokens of the prompt before a text of this role."""
+        return self.prompts.length(role, self.tokenizer)
 
     def forward(
         self, ids: Int[Tensor, "batch time"], mask: Int[Tensor, "batch time"] | None = None
@@ -239,20 +265,25 @@ class Encoder(nn.Module):
         return Reading(pooled, states.hidden_states if layers else ())
 
     def vectors_and_states(
-        self, ids: Int[Tensor, "batch time"]
+        self, ids: Int[Tensor, "batch time"], prompt: int = 0
     ) -> tuple[Float[Tensor, "batch dim"], Float[Tensor, "batch tokens width"]]:
         """Return the vectors of texts of one length, and the last states of their tokens.
 
-        Special tokens have no state. A static table's states are its rows.
+        Special tokens and the first `prompt` tokens behind them have no state. A static table's
+        states are its rows.
         """
+        before, behind = self.special_tokens
+        before += prompt
+        if ids.shape[1] <= before + behind:  # an empty text keeps its special tokens
+            before = behind = 0
+        own = slice(before, ids.shape[1] - behind)
         if isinstance(self.backbone, StaticTable):
-            return self.vectors(self.finished(self.backbone(ids))), self.backbone.embedding(ids)
+            states = self.backbone.embedding(ids)
+            return self.vectors(self.finished(self.backbone(ids))), states[:, own]
         states: Any = self.backbone(input_ids=ids, output_hidden_states=self.pooling in TWO_LAYERS)
-        framed = self.framed and ids.shape[1] > 2  # an empty text keeps its special tokens
-        first, last = (1, -1) if framed else (0, None)
         return (
             self.vectors(self.finished(self._pooled(states, None))),
-            states.last_hidden_state[:, first:last],
+            states.last_hidden_state[:, own],
         )
 
     def _pooled(self, states: Any, mask: Tensor | None) -> Float[Tensor, "batch dim"]:

@@ -26,6 +26,10 @@ from sentemb_core.types import Json, Pooling, Similarity
 
 CREATOR = "sentemb"
 
+SENTENCE_LENGTH = "sentence_length"
+"""In config_sentence_transformers.json of a saved encoder: `max_length`, if it is not the length of
+whole texts, which every library reads."""
+
 NO_LIMIT_STATED = 512
 """Tokens a sentence if a folder of another origin states no maximum: BERT's."""
 
@@ -36,6 +40,7 @@ class Settings(TypedDict):
     pooling: Pooling
     similarity: Similarity
     max_length: int
+    text_length: int
     prompts: Prompts
 
 
@@ -55,7 +60,7 @@ def modules(encoder: Encoder) -> list[Module]:
     if isinstance(encoder.backbone, StaticTable):
         steps = [Module("StaticEmbedding", {}, weights)]
     else:
-        length = {"max_seq_length": encoder.max_length, "do_lower_case": False}
+        length = {"max_seq_length": encoder.text_length, "do_lower_case": False}
         root = Module("Transformer", length, weights, config_file="sentence_bert_config.json")
         steps = [root, *_pooling_modules(encoder)]
     if encoder.layers is not None:
@@ -147,18 +152,25 @@ def settings_of(folder: Path) -> Settings:
         )
     normalised = "Normalize" in dict(module_paths(folder))  # inner products of these are cosines
     dot = stated.get("similarity_fn_name") in ("dot", "dot_product") and not normalised
+    longest = length_of(folder)
+    return Settings(
+        pooling=_pooling_of(folder),
+        similarity="dot" if dot else "cosine",
+        max_length=stated.get(SENTENCE_LENGTH, longest),
+        text_length=longest,
+        prompts=stated_prompts(folder),
+    )
+
+
+def length_of(folder: Path) -> int:
+    """Largest number of tokens of a text, special tokens included, as the folder states it."""
     longest = (
         transformer_settings(folder).get("max_seq_length")
         or read_json(folder / "tokenizer_config.json").get("model_max_length")
         or (read_json(folder / "tokenizer.json").get("truncation") or {}).get("max_length")
         or NO_LIMIT_STATED
     )
-    return Settings(
-        pooling=_pooling_of(folder),
-        similarity="dot" if dot else "cosine",
-        max_length=int(longest) if longest < 1_000_000 else NO_LIMIT_STATED,
-        prompts=stated_prompts(folder),
-    )
+    return int(longest) if longest < 1_000_000 else NO_LIMIT_STATED
 
 
 def transformer_settings(folder: Path) -> Json:

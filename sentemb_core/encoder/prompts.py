@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from tokenizers import Tokenizer
+
 from sentemb_core.encoder.safety import read_json
 from sentemb_core.errors import BadDataError, UsageError
 from sentemb_core.types import Json, Role
@@ -40,6 +42,11 @@ class Prompts:
         """The prompt before a text of this role; empty if there is none."""
         name = {"text": self.default, "sentence": "document"}.get(role, role)
         return self.by_name.get(name or "", "")
+
+    def length(self, role: Role, tokenizer: Tokenizer) -> int:
+        """Number of tokens of the prompt before a text of this role."""
+        prompt = self.before(role)
+        return len(tokenizer.encode(prompt, add_special_tokens=False)) if prompt else 0
 
     def __bool__(self) -> bool:
         return any(self.by_name.values())

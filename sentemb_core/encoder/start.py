@@ -18,10 +18,17 @@ from huggingface_hub import constants
 from tokenizers import processors
 
 from sentemb_core.config.run import BUILT_IN_ENCODERS, EncoderConfig
-from sentemb_core.encoder.backbones import StaticTable, refuse_generators
+from sentemb_core.encoder.backbones import StaticTable, max_positions, refuse_generators
 from sentemb_core.encoder.checkpoint import Parts, assembled, read_parts, tokenizer_settings
 from sentemb_core.encoder.encoder import Encoder
-from sentemb_core.encoder.modules import Settings, is_static, settings_of, written_by_us
+from sentemb_core.encoder.modules import (
+    NO_LIMIT_STATED,
+    Settings,
+    is_static,
+    length_of,
+    settings_of,
+    written_by_us,
+)
 from sentemb_core.encoder.names import WORD_FILES, locate_encoder
 from sentemb_core.encoder.prompts import Prompts, warn_without_prompts
 from sentemb_core.encoder.safety import refuse_pickles, require_weights
@@ -42,7 +49,16 @@ FIRST_WORDS = 1_000
 """Words of a file of word vectors that are read before a run, for its form and its width. All words
 are read, and a row of another width is refused, when the encoder starts, before any training."""
 
-DEFAULTS = Settings(pooling="mean", similarity="cosine", max_length=32, prompts=Prompts())
+SENTENCE_TOKENS = 32
+"""Tokens of a sentence whose document is the mean of its sentence vectors (mutual, appendix C)."""
+
+DEFAULTS = Settings(
+    pooling="mean",
+    similarity="cosine",
+    max_length=SENTENCE_TOKENS,
+    text_length=SENTENCE_TOKENS,
+    prompts=Prompts(),
+)
 """Where neither the config nor a folder states a value (sources: config.run.EncoderConfig)."""
 
 log = logging.getLogger(__name__)
@@ -52,8 +68,12 @@ def start_encoder(config: EncoderConfig, sentences: Iterator[str] | None = None)
     """Return the encoder that `config` names.
 
     A folder or a published model keeps the pooling, similarity and prompts that it states, unless
-    the config asks for others. A folder written by sentemb also keeps its maximum length. With
-    another pooling than that of the folder, the layers after it (`Encoder.layers`) are left out.
+    the config asks for others. With another pooling than that of the folder, the layers after it
+    (`Encoder.layers`) are left out.
+
+    Whole texts have the folder's own maximum length, and sentences at most 32 tokens behind the
+    prompt (a static table reads them whole); those of a folder written by sentemb have the length
+    that it states. A length of the config holds for both.
 
     `static` and `transformer` learn their vocabulary from the sentences, which are read once.
 
@@ -66,7 +86,6 @@ def start_encoder(config: EncoderConfig, sentences: Iterator[str] | None = None)
     kind = locate_encoder(config.name)
     if kind in ("folder", "published"):
         return _encoder_in(_folder(config.name), config)
-    settings = _requested(config)
     if kind == "random":
         if sentences is None:
             raise UsageError(
@@ -74,11 +93,17 @@ def start_encoder(config: EncoderConfig, sentences: Iterator[str] | None = None)
                 "corpus here. Take minilm, a folder or a published name."
             )
         random_parts = _random_static if config.name == "static" else _random_transformer
-        return assembled(random_parts(config, sentences), settings)
+        return assembled(random_parts(config, sentences), _requested(config))
     if kind == "packaged":
+        folder = _minilm_folder()
+        parts, own = read_parts(folder), length_of(folder)
+        settings = _requested(config, _by_sentences(DEFAULTS, parts, own, config))
         _warn_of_pooling(config.name, DEFAULTS["pooling"], settings["pooling"])
-        return assembled(read_parts(_minilm_folder()), settings)
-    return assembled(word_parts(read_word_vectors(Path(config.name))), settings)
+        return assembled(parts, settings)
+    parts = word_parts(read_word_vectors(Path(config.name)))
+    return assembled(
+        parts, _requested(config, _by_sentences(DEFAULTS, parts, NO_LIMIT_STATED, config))
+    )
 
 
 def encoder_kind(name: str) -> Literal["static", "transformer"]:
@@ -208,22 +233,39 @@ def _encoder_in(folder: Path, config: EncoderConfig) -> Encoder:
     """The encoder of a folder, with the folder's settings where the config asks for none."""
     refuse_pickles(folder, unless_beside_safetensors=True)
     parts = read_parts(folder)
-    if not (folder / "modules.json").is_file():
-        settings = _requested(config)
-        warn_without_prompts(config.name, folder, settings["prompts"])
-        return assembled(parts, settings)
-    stated = settings_of(folder)
-    if not written_by_us(folder):
-        stated["max_length"] = DEFAULTS["max_length"]
+    bare = not (folder / "modules.json").is_file()
+    stated = DEFAULTS if bare else settings_of(folder)
+    if bare or not written_by_us(folder):
+        stated = _by_sentences(stated, parts, length_of(folder), config)
     settings = _requested(config, stated)
     log.info(
-        "encoder %s: pooling %s, similarity %s, at most %s tokens",
-        folder.name, settings["pooling"], settings["similarity"], settings["max_length"],
-    )  # fmt: skip
+        "encoder %s: pooling %s, similarity %s, at most %s tokens a sentence, %s a whole text",
+        *(folder.name, settings["pooling"], settings["similarity"]),
+        *(settings["max_length"], settings["text_length"]),
+    )
     warn_without_prompts(config.name, folder, settings["prompts"])
     _warn_of_pooling(folder.name, stated["pooling"], settings["pooling"])
+    if bare:
+        return assembled(parts, settings)
     layers_of = folder if settings["pooling"] == stated["pooling"] else None
     return assembled(parts, settings, layers_of)
+
+
+def _by_sentences(stated: Settings, parts: Parts, longest: int, config: EncoderConfig) -> Settings:
+    """The settings with the length of a sentence, and `longest` or all positions of a text.
+
+    A static table reads whole sentences, which costs nothing.
+    """
+    backbone, tokenizer, _ = parts
+    before = _prompts(config, stated).length("sentence", tokenizer)
+    length = min(longest, max_positions(backbone) or longest)
+    whole = isinstance(backbone, StaticTable)
+    sentence = length if whole else min(SENTENCE_TOKENS + before, length)
+    return Settings({**stated, "max_length": sentence, "text_length": length})
+
+
+def _prompts(config: EncoderConfig, stated: Settings) -> Prompts:
+    return stated["prompts"].replaced(query=config.query_prompt, document=config.document_prompt)
 
 
 def _warn_of_pooling(name: str, stated: Pooling, requested: Pooling) -> None:
@@ -241,7 +283,6 @@ def _requested(config: EncoderConfig, otherwise: Settings = DEFAULTS) -> Setting
         pooling=config.pooling or otherwise["pooling"],
         similarity=config.similarity or otherwise["similarity"],
         max_length=config.max_length or otherwise["max_length"],
-        prompts=otherwise["prompts"].replaced(
-            query=config.query_prompt, document=config.document_prompt
-        ),
+        text_length=config.max_length or otherwise["text_length"],
+        prompts=_prompts(config, otherwise),
     )

@@ -1,6 +1,5 @@
 """A collection's queries and documents as vectors; their inner product is the score."""
 
-import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -12,13 +11,12 @@ from sentemb_core.config.suite import DocumentVector
 from sentemb_core.corpus.sentences import syntok_sentences
 from sentemb_core.encoder.batching import encode, pooled_vectors
 from sentemb_core.encoder.encoder import Encoder
+from sentemb_core.encoder.truncation import Cut, log_once
 from sentemb_core.evaluation.collections import Collection
 from sentemb_core.evaluation.diagnostics import directions
 from sentemb_core.evaluation.vectors import encode_texts, span_means
 from sentemb_core.progress import log_progress
 from sentemb_core.shards import mapped_vectors, save_vectors
-
-log = logging.getLogger(__name__)
 
 
 class CollectionVectors(NamedTuple):
@@ -33,19 +31,20 @@ def collection_vectors(
 ) -> CollectionVectors:
     """Return vectors of whole queries and of documents; for cosine of length 1, or zero.
 
-    Every text (a query, a document or a sentence) is cut at `encoder.max_length` tokens. So the
-    form `text` uses only the beginning of a long document. A larger `max_length` encodes more.
+    A text is cut at `encoder.text_length` tokens and a sentence at `encoder.max_length`. So the
+    form `text` uses only the beginning of a long document. The share of cut texts is logged.
 
     Raises:
         BadEmbeddingError: a vector is not finite.
     """
-    log.info("%s: texts truncated at %d tokens", collection.name, encoder.max_length)
     if form == "text":  # in one pass: titles as queries and as documents are the same texts
+        cut, name = Cut(), f"queries and documents of {collection.name}"
         texts = [
-            *encoder.tokenise(collection.queries, "query"),
-            *encoder.tokenise(collection.documents, "document"),
+            *encoder.tokenise(collection.queries, "query", cut),
+            *encoder.tokenise(collection.documents, "document", cut),
         ]
-        update = log_progress(f"encode queries and documents of {collection.name}", len(texts))
+        log_once(cut.line(name, encoder.text_length))
+        update = log_progress(f"encode {name}", len(texts))
         both = encode(encoder, texts, progress=update)
         return CollectionVectors(*np.split(both, [len(collection.queries)]))
     queries = encode_texts(encoder, collection.queries, f"queries of {collection.name}", "query")
@@ -80,12 +79,15 @@ def _means(
     encoder: Encoder, documents: Sequence[Sequence[str]], name: str, *, unit: bool
 ) -> Float32[np.ndarray, "documents dim"]:
     sentences = [sentence for document in documents for sentence in document]
-    bounds = np.cumsum([0, *map(len, documents)])
+    bounds, cut = np.cumsum([0, *map(len, documents)]), Cut()
 
     def rows(wanted: Int64[np.ndarray, " n"]) -> Float32[np.ndarray, "n dim"]:
         texts = [sentences[k] for k in wanted.tolist()]
         update = log_progress(f"encode sentences of {name}", len(texts))
-        pooled = pooled_vectors(encoder, encoder.tokenise(texts, "sentence"), progress=update)
+        tokens = encoder.tokenise(texts, "sentence", cut)
+        pooled = pooled_vectors(encoder, tokens, progress=update)
         return directions(pooled) if unit else pooled
 
-    return span_means(rows, bounds[:-1], bounds[1:])
+    means = span_means(rows, bounds[:-1], bounds[1:])
+    log_once(cut.line(f"sentences of {name}", encoder.max_length))
+    return means

@@ -89,7 +89,7 @@ def sts_result(name: str, pairs: StsPairs, similarity: Float64[np.ndarray, " pai
 def similarities(encoder: Encoder, pairs: StsPairs) -> Float64[np.ndarray, " pairs"]:
     """Return the encoder's cosine of each pair, also if its own similarity is another.
 
-    Sentences are cut at `encoder.max_length`; for published numbers it is the model's own limit.
+    Sentences are cut at `encoder.text_length`; for published numbers it is the model's own limit.
     """
     vectors = encode_texts(encoder, [*pairs.first, *pairs.second], "pairs of sentences")
     return cosines(vectors[: len(pairs)], vectors[len(pairs) :])

@@ -91,7 +91,7 @@ def transfer_result(encoder: Encoder, task: TransferTask) -> TaskResult:
     - `f1`: of the second of two classes.
     - `pearson`: for scores.
 
-    Texts are cut at `encoder.max_length`; for long reviews load the encoder with a larger one.
+    Texts are cut at `encoder.text_length`; for long reviews load the encoder with a larger one.
 
     Raises:
         BadDataError: a class has too few examples for the folds, or none to train on.

@@ -10,6 +10,7 @@ from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.corpus.validation_pool import ValidationPool
 from sentemb_core.encoder.batching import encode, naming_documents
 from sentemb_core.encoder.encoder import Encoder
+from sentemb_core.encoder.truncation import Cut, log_once
 from sentemb_core.errors import BadDataError
 from sentemb_core.evaluation.diagnostics import directions
 from sentemb_core.evaluation.validation_scores import Scorers, vector_scorers
@@ -29,13 +30,16 @@ Embed = Callable[[list[str]], Float32[np.ndarray, "n dim"]]
 def encode_texts(
     encoder: Encoder, texts: Sequence[str], what: str, role: Role = "text"
 ) -> Float32[np.ndarray, "texts dim"]:
-    """Return one vector per text, and log the progress of `what` every ten seconds.
+    """Return one vector per text; log the share of cut texts, and the progress of `what`.
 
     Raises:
         BadEmbeddingError: as `encode`.
     """
     update = log_progress(f"encode {what}", len(texts))
-    return encode(encoder, encoder.tokenise(texts, role), progress=update)
+    cut = Cut()
+    sequences = encoder.tokenise(texts, role, cut)
+    log_once(cut.line(what, encoder.longest(role)))
+    return encode(encoder, sequences, progress=update)
 
 
 def encoder_scorers(

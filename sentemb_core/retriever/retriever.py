@@ -20,6 +20,7 @@ from sentemb_core.retriever.scores import Readings
 from sentemb_core.retriever.spec import RetrieverSpec
 from sentemb_core.retriever.tokens import TokenMap, TokenVectors, read_tokens
 from sentemb_core.retriever.vectors import Sides, joined_vectors, side_of
+from sentemb_core.types import Role
 
 Progress = Callable[[int], None]
 
@@ -135,14 +136,21 @@ class Retriever:
         units = [[text] for text in texts] if self.spec.unit == "text" else items
         starts = np.concatenate([[0], np.cumsum([len(unit) for unit in units])]).astype(np.int64)
         flat = [sentence for unit in units for sentence in unit]
+        of_documents: Role = "document" if self.spec.unit == "text" else "sentence"
+        role: Role = of_documents if documents else "query"
         sides: dict[str, Sides] = {}
         tokens: dict[str, TokenVectors] = {}
         for name, encoder in self.encoders.items():
-            sequences = encoder.tokenise(flat, "document" if documents else "query")
+            sequences = encoder.tokenise(flat, role)
             first = not sides
             if first and self.token_map:
                 read = read_tokens(
-                    encoder, sequences, self.token_map, merged=documents, progress=progress
+                    encoder,
+                    sequences,
+                    self.token_map,
+                    prompt=encoder.prompt_tokens(role),
+                    merged=documents,
+                    progress=progress,
                 )
                 vectors = read.vectors
                 tokens[name] = TokenVectors(read.tokens.rows, read.tokens.starts[starts])

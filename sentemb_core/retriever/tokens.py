@@ -108,6 +108,7 @@ def read_tokens(
     sequences: Sequence[np.ndarray],
     token_map: TokenMap | None,
     *,
+    prompt: int = 0,
     merged: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> Read:
@@ -117,6 +118,7 @@ def read_tokens(
         encoder: A transformer.
         sequences: Token ids with special tokens, which get no vector.
         token_map: From states to token vectors; None: the states themselves.
+        prompt: Tokens of the prompt before each text, which get no vector.
         merged: Whether `MERGED` neighbours share a vector, in int8: the form of documents.
         progress: Called with the number of texts done.
     """
@@ -128,7 +130,7 @@ def read_tokens(
     def read(rows: Int64[np.ndarray, " rows"]) -> tuple[np.ndarray, list[np.ndarray]]:
         ids = torch.from_numpy(np.stack([sequences[row] for row in rows])).to(encoder.device)
         with torch.inference_mode():
-            pooled, states = encoder.vectors_and_states(ids)
+            pooled, states = encoder.vectors_and_states(ids, prompt)
             of_tokens = states.float()
             if token_map:
                 of_tokens = F.normalize(token_map(of_tokens), dim=-1)

