@@ -83,8 +83,8 @@ def require_writer(index: Path, digest: str) -> None:
         raise OtherEncoderError(
             f"An index is searched with the encoder that wrote it. {index} was written by "
             f"{writer[:12]}, and this encoder is {digest[:12]} (SHA-256 of weights, vocabulary, "
-            "pooling, similarity and length). Use its encoder (`python -m flows canary` checks "
-            "registered versions), or `encode` the documents again."
+            "pooling, similarity, lengths and prompts). Use its encoder (`python -m flows canary` "
+            "checks registered versions), or `encode` the documents again."
         )
 
 

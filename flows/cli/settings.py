@@ -178,7 +178,7 @@ def parse_override(text: str) -> tuple[str, Any]:
         raise UsageError(
             f"--set needs PATH=VALUE, found {text!r}. Example: --set training.steps=200."
         )
-    return path.strip(), parse_value(value.strip())
+    return path.strip(), parse_value(value.lstrip())  # a prompt may end in a blank
 
 
 def parse_value(text: str) -> Any:

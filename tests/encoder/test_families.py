@@ -1,5 +1,7 @@
 """Encoder families of others: read whole, saved, and loaded by others with equal vectors."""
 
+import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +22,7 @@ from transformers import AutoConfig, AutoModel
 from sentemb_core.encoder.batching import embed_texts
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.encoder.packing import packs, padded
-from sentemb_core.errors import RecipeError, UsageError
+from sentemb_core.errors import BadDataError, RecipeError, UsageError
 from sentemb_core.training.loop import train
 from tests import tiny
 from tests.encoder.published import read, saved_and_read, wrapped_tokenizer
@@ -162,6 +164,30 @@ def test_weights_in_several_files_are_read_whole(family, tmp_path):
     folder = base(family, tmp_path / "base", max_shard_size="10KB")
     assert len(list(folder.glob("*.safetensors"))) > 1
     require_parity(peer_of(folder, Normalize()), tmp_path)
+
+
+def test_a_folder_that_lacks_one_of_its_files_of_weights_is_refused(tmp_path):
+    folder = base("qwen3", tmp_path / "base", max_shard_size="10KB")
+    peer_of(folder, Normalize()).save_pretrained(str(tmp_path / "peer"))
+    for file in folder.glob("model*"):
+        shutil.copy(file, tmp_path / "peer")
+    (tmp_path / "peer/model.safetensors").unlink()
+    read(tmp_path / "peer")
+    next((tmp_path / "peer").glob("*.safetensors")).unlink()
+    with pytest.raises(BadDataError, match="E100"):
+        read(tmp_path / "peer")
+
+
+@pytest.mark.parametrize("kind", ["CNN", "Router", "Dropout", "WeightedLayerPooling"])
+def test_a_module_that_an_encoder_does_not_have_is_refused(kind, tmp_path):
+    peer_of(base("xlm-roberta", tmp_path / "base")).save_pretrained(str(tmp_path / "peer"))
+    listed = json.loads((tmp_path / "peer/modules.json").read_text())
+    listed.append({"path": f"2_{kind}", "type": f"sentence_transformers.models.{kind}"})
+    (tmp_path / "peer" / f"2_{kind}").mkdir()
+    (tmp_path / "peer/modules.json").write_text(json.dumps(listed))
+    with pytest.raises(UsageError, match=kind) as refused:
+        read(tmp_path / "peer")
+    assert refused.value.code == "E001"
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])

@@ -52,6 +52,11 @@ def test_a_source_alone_gives_a_run_from_random_vectors():
     assert config.initialiser.learning_rate == STATIC["initialiser"]["learning_rate"]
 
 
+def test_a_prompt_keeps_the_blank_at_its_end():
+    encoder = made("encoder.query_prompt = query: ", "encoder.document_prompt=none").encoder
+    assert (encoder.query_prompt, encoder.document_prompt) == ("query: ", "none")
+
+
 def test_a_pretrained_encoder_needs_no_initialiser():
     config = made(**{"encoder.name": "minilm"})
     assert config.initialiser is None
