@@ -100,7 +100,7 @@ def encoded(encoder: Encoder, folder: Path) -> Iterator[Piece]:
                 )
             yield of_sentences(encoder, rows, vectors)
             done += len(rows)
-    log.info("%s", cut.line("sentences", encoder.max_length))
+    log.info("%s", cut.line("sentences"))
 
 
 def _place(rows: Any, row: int) -> tuple[str, int]:

@@ -195,6 +195,7 @@ class Encoder(nn.Module):
         )
         self.tokenizer.enable_truncation(self.text_length)
         if cut:
+            cut.limit = self.longest(role)
             cut.texts += len(encodings)
             cut.cut += sum(bool(encoding.overflowing) for encoding in encodings)
         unknown = [self.unknown_id]

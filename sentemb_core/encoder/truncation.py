@@ -20,13 +20,15 @@ class Cut:
 
     texts: int = 0
     cut: int = 0
+    limit: int = 0
+    """Tokens of a text, special tokens and prompt included."""
 
-    def line(self, what: str, limit: int) -> str:
+    def line(self, what: str) -> str:
         """One line for the log: the share, and the way out if a text is cut."""
         share = self.cut / max(self.texts, 1)
         way_out = f". {WAY_OUT}" if self.cut else ""
         return (
-            f"cut at {counted(limit, 'token')}: {share:.1%} of {self.texts:,} {what} "
+            f"cut at {counted(self.limit, 'token')}: {share:.1%} of {self.texts:,} {what} "
             f"({self.cut:,}){way_out}"
         )
 

@@ -43,7 +43,7 @@ def collection_vectors(
             *encoder.tokenise(collection.queries, "query", cut),
             *encoder.tokenise(collection.documents, "document", cut),
         ]
-        log_once(cut.line(name, encoder.text_length))
+        log_once(cut.line(name))
         update = log_progress(f"encode {name}", len(texts))
         both = encode(encoder, texts, progress=update)
         return CollectionVectors(*np.split(both, [len(collection.queries)]))
@@ -89,5 +89,5 @@ def _means(
         return directions(pooled) if unit else pooled
 
     means = span_means(rows, bounds[:-1], bounds[1:])
-    log_once(cut.line(f"sentences of {name}", encoder.max_length))
+    log_once(cut.line(f"sentences of {name}"))
     return means

@@ -12,6 +12,7 @@ from sentemb_core.corpus.tokenise import write_tokens
 from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.corpus.validation_pool import Kind, ValidationPool, write_validation_pool
 from sentemb_core.encoder.encoder import Encoder
+from sentemb_core.encoder.truncation import Cut, log_once
 from sentemb_core.evaluation.bm25_scores import bm25_scorers, pool_texts
 from sentemb_core.evaluation.bootstrap import Difference, paired_difference
 from sentemb_core.evaluation.metrics import recall
@@ -106,7 +107,10 @@ def retriever_ranks(
     pair = pool_pairs(documents, pool)[kind]
     texts = retriever.read_sentences(pair.texts, documents=False)
     update = log_progress("read documents of the pool", sum(map(len, pair.documents)))
-    read = retriever.read_documents(pair.documents, progress=update)
+    cut = Cut()
+    read = retriever.read_documents(pair.documents, update, cut)
+    if cut.texts:
+        log_once(cut.line("texts of the pool"))
     spec, alone = retriever.spec, retriever.spec.vectors_alone
     systems = {
         RETRIEVER: pool_scorers(spec, texts, read, kind),

@@ -38,7 +38,7 @@ def encode_texts(
     update = log_progress(f"encode {what}", len(texts))
     cut = Cut()
     sequences = encoder.tokenise(texts, role, cut)
-    log_once(cut.line(what, encoder.longest(role)))
+    log_once(cut.line(what))
     return encode(encoder, sequences, progress=update)
 
 

@@ -1,5 +1,6 @@
 """Write the files of an index: encode documents in pieces, copy what is unchanged."""
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from jaxtyping import Float32, Int64
 from sentemb_core.corpus.dedup import digest
 from sentemb_core.corpus.table import Document, characters, in_pieces
 from sentemb_core.document_vectors import DOCUMENTS_AT_ONCE, LETTERS_AT_ONCE, SENTENCES_AT_ONCE
+from sentemb_core.encoder.truncation import Cut
 from sentemb_core.errors import DuplicateIdError, EmptyCorpusError
 from sentemb_core.progress import progress
 from sentemb_core.retrieval.bm25 import BM25
@@ -37,6 +39,8 @@ from sentemb_core.retriever.retriever import Retriever
 from sentemb_core.retriever.spec import RetrieverSpec
 from sentemb_core.retriever.stored import Stored
 from sentemb_core.retriever.words import TERMS
+
+log = logging.getLogger(__name__)
 
 
 class Written(NamedTuple):
@@ -87,7 +91,7 @@ def write_index(
     """
     spec = retriever.spec
     ids, whole = dict[str, None](), list[str]()
-    sentences = encoded = 0
+    sentences, encoded, cut = 0, 0, Cut()
     limits = (DOCUMENTS_AT_ONCE, SENTENCES_AT_ONCE, LETTERS_AT_ONCE)
     pieces = in_pieces(documents, limits, lambda each: (1, len(each.sentences), characters(each)))
     with ExitStack() as files, progress("encode sentences", total) as update:
@@ -97,7 +101,9 @@ def write_index(
             digests = [digest(*document.sentences).hex() for document in some]
             known = earlier.unchanged(some, digests) if earlier else np.full(len(some), -1)
             done = sentences
-            piece = _piece(retriever, some, known, earlier, lambda n, done=done: update(done + n))
+            piece = _piece(
+                retriever, some, known, earlier, lambda n, done=done: update(done + n), cut
+            )
             write(some, digests, piece)
             if spec.words:
                 whole += [" ".join(document.sentences) for document in some]
@@ -105,6 +111,8 @@ def write_index(
             sentences += sum(len(document.sentences) for document in some)
     if not ids:
         raise EmptyCorpusError("An index needs a document; found none. Name another source.")
+    if cut.texts:
+        log.info("%s", cut.line("texts of new documents"))
     if spec.words:
         for terms in TERMS[spec.words]:
             BM25(whole, terms=terms).save(words_folder(draft, terms))
@@ -176,6 +184,7 @@ def _piece(
     known: Int64[np.ndarray, " documents"],
     earlier: Stored | None,
     update: Callable[[int], None],
+    cut: Cut,
 ) -> Piece:
     """Return what is stored of some documents; `known` has their rows in `earlier`, else -1."""
     spec = retriever.spec
@@ -192,7 +201,8 @@ def _piece(
             sentences[place] = earlier.sentences_of(row)
             tokens[place] = earlier.tokens_of(row)
     if len(fresh):
-        read = retriever.read_documents([some[place].sentences for place in fresh.tolist()], update)
+        texts = [some[place].sentences for place in fresh.tolist()]
+        read = retriever.read_documents(texts, update, cut)
         side = read.side(spec)
         vectors[fresh] = side.vectors
         for place, rows in zip(fresh.tolist(), _split(side.sentences, side.starts), strict=True):

@@ -32,8 +32,9 @@ def warn_of_tokens(encoder: Encoder, queries: Sequence[str]) -> None:
             unknown,
             tokens,
         )
+    prompt = encoder.prompts.before("query")
     whole = [
-        encoder.tokenizer.encode(query, add_special_tokens=encoder.add_special_tokens)
+        encoder.tokenizer.encode(prompt + query, add_special_tokens=encoder.add_special_tokens)
         for query in queries
     ]
     if cut := sum(bool(each.overflowing) for each in whole):
@@ -42,7 +43,7 @@ def warn_of_tokens(encoder: Encoder, queries: Sequence[str]) -> None:
         log.warning(
             "The encoder reads %d tokens: %d of %d queries are cut, by %.0f %% of all tokens. The "
             "words of a query are all used.",
-            encoder.max_length,
+            encoder.text_length,
             cut,
             len(queries),
             100 * lost / (kept + lost),

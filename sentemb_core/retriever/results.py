@@ -9,6 +9,7 @@ of the ranking. Scores are computed in blocks of queries.
 from dataclasses import replace
 from typing import NamedTuple
 
+from sentemb_core.encoder.truncation import Cut, log_once
 from sentemb_core.evaluation.collection_scores import result_of
 from sentemb_core.evaluation.collection_vectors import document_sentences
 from sentemb_core.evaluation.collections import Collection
@@ -60,7 +61,10 @@ def collection_readings(retriever: Retriever, collection: Collection) -> tuple[R
     """Return a collection's queries and documents as a retriever reads them."""
     sentences = stated_sentences(collection) or document_sentences(collection)
     update = log_progress(f"read documents of {collection.name}", sum(map(len, sentences)))
-    documents = retriever.read_documents(sentences, progress=update)
+    cut = Cut()
+    documents = retriever.read_documents(sentences, update, cut)
+    if cut.texts:
+        log_once(cut.line(f"texts of {collection.name}"))
     # words are read as BM25 reads them
     return (
         retriever.read_texts(collection.queries),

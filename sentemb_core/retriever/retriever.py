@@ -13,6 +13,7 @@ from sentemb_core.document_vectors import Hit
 from sentemb_core.encoder.batching import embed_texts, encode
 from sentemb_core.encoder.card import CardFacts, model_card
 from sentemb_core.encoder.encoder import Encoder
+from sentemb_core.encoder.truncation import Cut
 from sentemb_core.errors import UsageError
 from sentemb_core.evaluation.diagnostics import directions
 from sentemb_core.retriever.folder import ROOT, TABLE, save_retriever
@@ -113,13 +114,17 @@ class Retriever:
         return self.read_sentences([[text] for text in texts], documents=False)
 
     def read_documents(
-        self, documents: Sequence[Sequence[str]], progress: Progress | None = None
+        self,
+        documents: Sequence[Sequence[str]],
+        progress: Progress | None = None,
+        cut: Cut | None = None,
     ) -> Readings:
         """Return documents, given as lists of sentences; token vectors are in int8.
 
-        `progress` is called with the number of sentences that the first encoder has read.
+        `progress` is called with the number of sentences that the first encoder has read. `cut`
+        counts the sentences, or whole texts, that it cuts.
         """
-        return self.read_sentences(documents, documents=True, progress=progress)
+        return self.read_sentences(documents, documents=True, progress=progress, cut=cut)
 
     def read_sentences(
         self,
@@ -127,6 +132,7 @@ class Retriever:
         *,
         documents: bool,
         progress: Progress | None = None,
+        cut: Cut | None = None,
     ) -> Readings:
         """Return either side of a search, given as lists of sentences.
 
@@ -141,8 +147,8 @@ class Retriever:
         sides: dict[str, Sides] = {}
         tokens: dict[str, TokenVectors] = {}
         for name, encoder in self.encoders.items():
-            sequences = encoder.tokenise(flat, role)
             first = not sides
+            sequences = encoder.tokenise(flat, role, cut if first else None)
             if first and self.token_map:
                 read = read_tokens(
                     encoder,

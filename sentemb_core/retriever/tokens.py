@@ -78,8 +78,9 @@ def fitted_token_map(
         BadEmbeddingError: the states do not vary.
     """
     needed = np.searchsorted(np.cumsum(corpus.lengths[sentences]), FITTED) + 1
-    states = read_tokens(encoder, corpus.tokens(sentences[:needed]), None).tokens.rows
-    whitening = fitted_whitening(states, None, SOFT)
+    sequences = corpus.tokens(sentences[:needed])
+    states = read_tokens(encoder, sequences, None, prompt=encoder.prompt_tokens("sentence"))
+    whitening = fitted_whitening(states.tokens.rows, None, SOFT)
     return Whitening(whitening.mean, whitening.weights[:, :DIMENSIONS]).linear()
 
 

@@ -11,6 +11,7 @@ from tokenizers import processors
 
 from sentemb_core.encoder.batching import embed_texts
 from sentemb_core.encoder.prompts import Prompts
+from sentemb_core.encoder.truncation import Cut
 from sentemb_core.errors import BadDataError
 from sentemb_core.retriever.spec import RetrieverSpec, Vectors
 from sentemb_core.retriever.tokens import (
@@ -105,6 +106,13 @@ def test_both_sides_of_a_retriever_have_their_prompts_whose_tokens_have_no_vecto
         assert found.texts == texts
         sizes = np.diff(found.tokens[""].starts)
         assert sizes.tolist() == ([1, 1] if documents else [2, 1])  # merged in twos
+
+
+def test_a_retriever_counts_what_its_first_encoder_cuts():
+    cut = Cut()
+    made.retriever().read_documents([["w5 " * 40, "w6"], ["w7"]], cut=cut)
+    assert cut == Cut(texts=3, cut=1, limit=18)
+    assert "33.3%" in cut.line("sentences")
 
 
 @pytest.mark.parametrize("role", ["query", "sentence"])
