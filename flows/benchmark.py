@@ -20,7 +20,6 @@ from flows.scoring import (
 )
 from sentemb_core.config.run import EncoderConfig
 from sentemb_core.config.suite import FIXED, GROUPS, DocumentVector, RetrievalTask
-from sentemb_core.encoder.prompts import stated_prompts, warn_without_prompts
 from sentemb_core.errors import UsageError
 from sentemb_core.store.disk import remove, replacing_in
 from sentemb_core.store.objects import Store, file_digest
@@ -125,7 +124,6 @@ def system_of(model: str) -> ArtifactRef | RetrieverSystem:
     if not is_saved_encoder(model):
         return encoder_from(EncoderConfig(name=model), None)
     folder = find_encoder(model)
-    warn_without_prompts(model, folder, stated_prompts(folder))
     digest = digest_of_encoder(str(folder))
     spec = retriever_in(folder)
     if spec is None:

@@ -90,11 +90,14 @@ def kept_encoder(folder: str, digest: str) -> ArtifactRef:
     `digest` is of the folder's files; their place does not matter.
     """
     from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
+    from sentemb_core.encoder.prompts import warn_without_prompts
 
     card = Path(folder) / "README.md"
+    encoder = load_encoder(Path(folder))
+    warn_without_prompts(folder, Path(folder), encoder.prompts)
     with new_artifact("model") as draft:
         text = card.read_text("utf-8") if card.is_file() else ""
-        save_encoder(load_encoder(Path(folder)), draft.path, text, head_from=Path(folder))
+        save_encoder(encoder, draft.path, text, head_from=Path(folder))
         require_same_bytes([folder], [digest])
     return draft.ref
 
