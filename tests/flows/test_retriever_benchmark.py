@@ -22,6 +22,7 @@ from tasks.benchmark import result_of
 from tasks.benchmark_rows import Scoreboard, average_name, averages, board_rows, main_scores
 from tasks.benchmark_table import board_json, board_notes, board_tables, write_board
 from tasks.execution import dry_run, without_prefect
+from tasks.registry import register
 from tasks.results import ResultRow
 from tasks.retriever_systems import vectors_label
 from tests.flows.suites import write_beir, write_data, write_encoder
@@ -164,6 +165,16 @@ def test_retrievers_of_one_encoder_are_two_models(files: Path, tmp_path: Path):
         found = compare.fn(pair)
     assert len({one.digest for one in found.encoders.values()}) == 1
     assert not any("one encoder" in note for note in board_notes(found))
+
+
+@pytest.mark.parametrize("name", ["whole", "words"])
+def test_a_registered_version_is_scored_as_its_folder(files: Path, board: Scoreboard, name: str):
+    version = register(files / name, name, fingerprint="f1")
+    with without_prefect(Store.default()):
+        found = scoreboard(asked(files, models=[version.uri], tasks=["cranfield"]), "a-run")
+    (label,) = found.retrievers
+    assert values_of(found)["Cranfield", label] == values_of(board)["Cranfield", name]
+    assert found.retrievers[label] == board.retrievers[name]
 
 
 def test_dry_run_has_the_stages_of_a_retriever(files: Path, tmp_path: Path):
