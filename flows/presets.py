@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any
 
-from sentemb_core.config.presets import PRESETS
-from sentemb_core.config.run import LabelsConfig, RunConfig
+from sentemb_core.config.presets import PRESETS, RUN_PRESETS
+from sentemb_core.config.run import RANDOM_ENCODERS, LabelsConfig, RunConfig
 from sentemb_core.store.machine import fast_precision
 from sentemb_core.types import Json
 from tasks.checks import starts_static
@@ -85,6 +85,26 @@ def preset(encoder: str) -> Json:
     random = {"static": STATIC, "transformer": TRANSFORMER}
     trained = {"training": STATIC["training"]} if starts_static(encoder) else PRETRAINED
     return deepcopy(random.get(encoder, trained))
+
+
+OWN_PAIRS = {"clustering", "positives", "min_distance", "max_partners"}
+"""Settings of an annotation that replace the default pairs."""
+
+
+def default_pairs(encoder: str, asked: Json) -> Json:
+    """The pairs of a run in rounds that names none: `auto` from nothing, `edges` otherwise.
+
+    Each is the better one in most of 16 comparisons (docs/annotation.md). Cluster batches need the
+    pairs of clusters.
+    """
+    annotation = as_table(asked.get("annotation"))
+    own = OWN_PAIRS & annotation.keys()
+    method = as_table(as_table(asked.get("training")).get("method"))
+    if own or method.get("batches") == "cluster":
+        return {}
+    keeps_vectors = annotation.get("keep_embeddings", True)  # related pairs need them
+    name = "auto" if encoder in RANDOM_ENCODERS and keeps_vectors else "edges"
+    return deepcopy(RUN_PRESETS["infocse_idc"][name])
 
 
 def method_preset(encoder: str) -> Json:

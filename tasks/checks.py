@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,11 +33,12 @@ from sentemb_core.config.run import (
     TrainingConfig,
 )
 from sentemb_core.encoder.names import HEAD_FILE, is_encoder_folder, is_word_file
-from sentemb_core.errors import NoNegativesError, RecipeError, UsageError
+from sentemb_core.errors import NoNegativesError, RecipeError, SentembError, UsageError
 from sentemb_core.formats import counted
 from tasks.registered_encoders import local_name, with_encoder_names
 
 if TYPE_CHECKING:
+    from sentemb_core.corpus.columns import Row
     from sentemb_core.encoder.encoder import Encoder
     from sentemb_core.methods.parts.stored_head import HeadShape
 
@@ -125,6 +127,60 @@ def check_encoders(config: RunConfig) -> None:
         kind = encoder_kind(encoder.name)
         if encoder is config.encoder:
             check_methods(config, static=kind == "static")
+
+
+LEAST_KNOWN = 0.6
+"""Least share of words that MiniLM must know whole (`vocabulary.known_word_share`)."""
+
+MOST_UNKNOWN = 0.1
+"""Largest share of tokens that MiniLM may lack: Japanese has .3."""
+
+SAMPLED = 200
+"""First rows of a corpus that show its language."""
+
+
+def default_encoder(corpus: CorpusConfig) -> tuple[str, str]:
+    """Return the start encoder of a run that names none, and the reason.
+
+    It is MiniLM where its package is installed and knows the words of the corpus. A corpus that
+    cannot be read gets a static table without a reason: the run refuses it.
+    """
+    from sentemb_core.encoder.vocabulary import (
+        known_word_share,
+        minilm_tokenizer,
+        unknown_tokens,
+    )
+
+    tokenizer = minilm_tokenizer()
+    if tokenizer is None:
+        return "static", "the package of MiniLM is not installed"
+    try:
+        with silent("sentemb_core.corpus"):
+            texts = first_texts(corpus)
+    except SentembError:
+        return "static", ""
+    known = known_word_share(tokenizer, texts)
+    unknown, tokens = unknown_tokens(tokenizer, texts)
+    share = f"MiniLM knows {known:.0%} of the words whole (at least {LEAST_KNOWN:.0%} needed)"
+    if known < LEAST_KNOWN or unknown > MOST_UNKNOWN * tokens:
+        return "static", share
+    return "minilm", share
+
+
+def first_texts(corpus: CorpusConfig) -> list[str]:
+    """Return the texts of the first rows of a corpus."""
+    from sentemb_core.corpus.columns import Row
+    from sentemb_core.corpus.readers import rows
+
+    some = (row for row in islice(rows(corpus), SAMPLED) if isinstance(row, Row))
+    return [text for row in some for text in texts_of(row)]
+
+
+def texts_of(row: "Row") -> list[str]:
+    """Return the sentences of a row, or its text as one."""
+    if isinstance(row.sentences, list):
+        return [text for text in row.sentences if isinstance(text, str)]
+    return [row.text] if isinstance(row.text, str) else []
 
 
 def check_model(name: str) -> None:

@@ -41,7 +41,8 @@ class RunOptions:
     """Name of the run and of the registered model. Default: the name of the corpus."""
     encoder: str | None = None
     """Start encoder: static, transformer, minilm, a folder, a file of word vectors (.txt, .vec,
-    .bin), models:/NAME@ALIAS or a Hugging Face name. Default: static."""
+    .bin), models:/NAME@ALIAS or a Hugging Face name. Default: minilm if its package is installed
+    and it knows the words of the corpus, else static."""
     method: str | None = None
     """Training method (`sentemb methods`). infocse_idc annotates and trains in rounds; every other
     method trains once. Default: infocse_idc."""

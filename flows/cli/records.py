@@ -1,10 +1,15 @@
-"""Recorded runs: found by id, or the last of a kind."""
+"""Recorded runs, found by id or the last of a kind; and records that Python passes as a corpus."""
 
+import hashlib
+import json
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from sentemb_core.config.run import RunConfig
 from sentemb_core.errors import UsageError
+from sentemb_core.store.disk import replacing
 from sentemb_core.store.objects import Store
 from sentemb_core.store.records import all_records
 from sentemb_core.store.runs import Run, State, last_runs
@@ -140,3 +145,28 @@ def outcome_of(run: str | None) -> "tuple[Run, Outcome]":
             f"`python -m flows resume {record.id}`."
         )
     return record, read_outcome(Store.default().path(refs[0]))
+
+
+def stored_records(records: Iterable[Mapping[str, Any]]) -> tuple[Path, dict[str, str]]:
+    """Write records to a file of the home, named by its bytes; return it and its columns.
+
+    The columns are those of the first record: id, text or sentences, title.
+
+    Raises:
+        UsageError: no record, or one that is not JSON.
+    """
+    rows = list(records)
+    if not rows:
+        raise UsageError("A run needs documents; found no record. Pass records, or a file.")
+    try:
+        content = "".join(json.dumps(dict(row)) + "\n" for row in rows).encode()
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"A record holds texts and lists of texts: {error}.") from error
+    folder = Store.default().root / "inputs"
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / f"{hashlib.sha256(content).hexdigest()[:16]}.jsonl"
+    with replacing(file) as draft:
+        draft.write_bytes(content)
+    named = {"id_column": "id", "counterpart_column": "title"}
+    named |= {f"{name}_column": name for name in ("text", "sentences")}
+    return file, {option: name for option, name in named.items() if name in rows[0]}

@@ -14,6 +14,7 @@ import re
 import tomllib
 import unicodedata
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import fields
 from functools import reduce
 from pathlib import Path
 from typing import Any, TypeVar
@@ -28,18 +29,30 @@ from flows.cli.settings_errors import (
     message,
     option_of,
 )
-from flows.presets import as_table, labelled_preset, merged, method_preset, preset
+from flows.presets import (
+    as_table,
+    default_pairs,
+    labelled_preset,
+    merged,
+    method_preset,
+    preset,
+)
 from sentemb_core.config.methods import METHODS, temperature_of
 from sentemb_core.config.presets import PRESETS, RUN_PRESETS, encoder_of, preset_of
 from sentemb_core.config.run import (
     BUILT_IN_ENCODERS,
+    CorpusConfig,
     FineTuneRun,
     InfoCSEIDC,
     InfoCSEPlus,
     MethodRun,
 )
+from sentemb_core.console import remark
 from sentemb_core.errors import NoNegativesError, UsageError
+from sentemb_core.formats import nearest
+from sentemb_core.options import CorpusOptions
 from sentemb_core.types import Json
+from tasks.checks import default_encoder
 from tasks.registered_encoders import local_name, pinned_name
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -119,20 +132,53 @@ def by_path(options: Mapping[str, Any]) -> dict[str, Any]:
     return {SETTINGS[name]: value for name, value in options.items()}
 
 
+def by_name(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options of the command line by their Python names, as paths of settings.
+
+    Raises:
+        UsageError: an unknown name.
+    """
+    columns = {field.name: f"corpus.{field.name}" for field in fields(CorpusOptions)}
+    known = dict(SETTINGS) | columns
+    if unknown := [name for name in options if name not in known]:
+        raise UsageError(
+            f"`run` has no option {unknown[0]!r}{nearest(unknown[0], known)} "
+            'Other settings go by their path: settings={"training.steps": 50}.'
+        )
+    return {known[name]: value for name, value in options.items()}
+
+
 # The layers
 
 
 def default_settings(asked: Json) -> Json:
     """Defaults for the kind of run and its start encoder."""
-    encoder = local_name(str(table_at(asked, "encoder").get("name", "static")))
+    named = table_at(asked, "encoder").get("name")
+    encoder = local_name(str(named or start_for(table_at(asked, "corpus"))))
     kind = run_kind(asked)
     tree = method_preset(encoder) if kind is MethodRun else preset(encoder)
+    if named is None:
+        tree = merged(tree, {"encoder": {"name": encoder}})
+    if issubclass(kind, InfoCSEIDC) and asked.get("preset") is None:
+        tree = merged(tree, default_pairs(encoder, asked))
     if kind in (FineTuneRun, InfoCSEPlus):
         part = "training" if kind is FineTuneRun else "fine_tuning"
         tree = merged(tree, labelled_preset(encoder, part))
     if kind in (MethodRun, FineTuneRun) and not asked.get("initialiser"):
         tree.pop("initialiser", None)
     return tree
+
+
+def start_for(corpus: Json) -> str:
+    """The start encoder of a run that names none: MiniLM if it knows the corpus's words."""
+    try:
+        config = CorpusConfig.model_validate(corpus)
+    except ValidationError:  # `checked` explains it
+        return "static"
+    encoder, why = default_encoder(config)
+    if why:
+        remark(f"Start encoder: {encoder}; {why}. Choose another with --encoder.")
+    return encoder
 
 
 def named_preset(method: str, name: str) -> Json:

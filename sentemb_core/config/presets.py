@@ -192,10 +192,12 @@ RUN_PRESETS: Mapping[str, Mapping[str, Json]] = {
     "infocse_idc": {
         "auto": {"annotation": {"min_distance": 2, "positives": "related"}},
         "edges": {"annotation": {"min_distance": 2, "positives": "edge"}},
+        "clusters": {"annotation": {"min_distance": 1, "positives": "cluster"}},
     }
 }
 """Presets of a whole run. With `auto`, pairs are nearest or probably related sentences, never
-neighbours; with `edges`, nearest only. docs/annotation.md compares both."""
+neighbours; with `edges`, nearest only; with `clusters`, all pairs of a cluster, as in the paper.
+docs/annotation.md compares them."""
 
 
 def preset_of(method: str, name: str) -> Json:

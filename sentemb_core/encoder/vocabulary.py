@@ -1,9 +1,15 @@
 """The vocabulary: one learnt from a corpus, and how much of a text a vocabulary lacks."""
 
+import importlib
 from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers
+
+from sentemb_core.encoder.names import MINILM_PACKAGE
+from sentemb_core.tokenize import words
 
 SPECIAL_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
@@ -73,3 +79,29 @@ def unknown_tokens(tokenizer: Any, texts: Sequence[str]) -> tuple[int, int]:
         if piece.strip(BLANKS)
     ]
     return sum(token == unknown for token in ids), len(ids)
+
+
+def known_word_share(tokenizer: Any, texts: Sequence[str]) -> float:
+    """Share of words of letters that are one piece of the vocabulary; 0 without such a word.
+
+    A vocabulary cuts words of a language that it was not learnt from: MiniLM keeps .85 to .96 of
+    the words of English prose and titles, .65 of English product names, .33 to .55 of German,
+    Dutch, French, Italian and Spanish, .18 of Russian.
+    """
+    found = [word for text in texts for word in words(text) if word.isalpha()]
+    if not found:
+        return 0.0
+    unknown = unknown_id(tokenizer)
+    encodings = tokenizer.encode_batch(found, add_special_tokens=False)
+    return sum(len(each.ids) == 1 and each.ids[0] != unknown for each in encodings) / len(found)
+
+
+def minilm_tokenizer() -> Any | None:
+    """Return MiniLM's tokenizer without truncation; None where its package is not installed."""
+    if find_spec(MINILM_PACKAGE) is None:
+        return None
+    folder = Path(importlib.import_module(MINILM_PACKAGE).MODEL_DIR)
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer

@@ -1,5 +1,6 @@
 """Four layers of settings become one configuration, or an error with the setting's path."""
 
+import json
 import re
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 from flows import presets
 from flows.benchmark_settings import BenchmarkSettings
 from flows.cli.reproduce import table_settings
-from flows.cli.settings import by_path, settings
+from flows.cli.settings import by_name, by_path, settings
 from flows.experiments.parts import SHIPPED
 from flows.presets import (
     PRETRAINED,
@@ -330,9 +331,10 @@ def test_another_method_drops_the_settings_of_the_files_method(tmp_path: Path):
 
 def test_a_preset_on_the_command_line_comes_after_the_file(tmp_path: Path):
     file = written(tmp_path, made().model_dump_json(), "config.json")
-    assert settings(file, {}, []).annotation.positives == "cluster"
-    assert settings(file, {"preset": "auto"}, []).annotation == made(preset="auto").annotation
-    assert settings(file, {}, ["preset=auto"]).annotation == made(preset="auto").annotation
+    assert settings(file, {}, []).annotation.positives == "related"
+    assert settings(file, {"preset": "edges"}, []).annotation == made(preset="edges").annotation
+    assert settings(file, {}, ["preset=edges"]).annotation == made(preset="edges").annotation
+    assert settings(file, {"preset": "clusters"}, []).annotation.positives == "cluster"
     own = settings(file, {"preset": "auto"}, ["annotation.positives=cluster"])
     assert (own.annotation.positives, own.annotation.min_distance) == ("cluster", 2)
 
@@ -439,3 +441,46 @@ def test_tasks_beside_a_beir_folder_need_a_data_folder(tmp_path: Path):
         asked.places()
     named = asked.model_copy(update={"tasks": ("mine",), "split": "test"})
     assert [task.name for task, _ in named.places()] == ["mine"]
+
+
+ENGLISH = ["The committee met on Monday.", "It asked the city for better buses and trains."]
+GERMAN = ["Der Ausschuss tagte am Montag.", "Er verlangte bessere Verbindungen zwischen Vororten."]
+
+
+@pytest.mark.weights
+@pytest.mark.parametrize(
+    ("sentences", "encoder", "positives"),
+    [(ENGLISH, "minilm", "edge"), (GERMAN, "static", "related")],
+)
+def test_a_run_starts_from_an_encoder_that_knows_its_words(
+    tmp_path: Path, sentences: list[str], encoder: str, positives: str
+):
+    corpus = written(tmp_path, json.dumps({"sentences": sentences}), "corpus.jsonl")
+    run = settings(None, {"corpus.source": str(corpus)}, [])
+    assert (run.encoder.name, run.annotation.positives) == (encoder, positives)
+    own = settings(None, {"corpus.source": str(corpus), "encoder.name": "transformer"}, [])
+    assert (own.encoder.name, own.annotation.positives) == ("transformer", "related")
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        {"annotation.clustering": "kmeans"},
+        {"annotation.positives": "cluster"},
+        {"annotation.max_partners": 2},
+        {"training.method.batches": "cluster", "training.method.name": "infocse_idc"},
+    ],
+)
+def test_own_pairs_replace_the_default_ones(own: dict[str, object]):
+    run = settings(None, {"corpus.source": "d.jsonl", "encoder.name": "static", **own}, [])
+    assert (run.annotation.positives, run.annotation.min_distance) == ("cluster", 1)
+
+
+def test_options_of_python_are_paths_of_settings():
+    assert by_name({"encoder": "static", "id_column": "key", "returns": "encoder"}) == {
+        "encoder.name": "static",
+        "corpus.id_column": "key",
+        "returns": "encoder",
+    }
+    with pytest.raises(UsageError, match="'encoder'"):
+        by_name({"encodr": "static"})
