@@ -38,6 +38,10 @@ AUTO = AnnotationConfig(min_distance=2, positives="related")
 """Pairs of the second training: nearest and probably related sentences, never neighbours."""
 
 
+FITTED = 20_000
+"""Sentences that a whitening is fitted on: fifty for each of MiniLM's dimensions."""
+
+
 def add_retriever(run: RunResult, config: RunConfig) -> RunResult:
     """Return the run with the retriever that validation chooses, if the run returns one."""
     if not returns_retriever(config):
@@ -109,7 +113,7 @@ def semantic_bases(run: RunResult) -> dict[str, EncoderResult]:
 
 def whitened(label: str, base: EncoderResult, texts: Texts, seed: int) -> ReadEncoder:
     """Return an encoder with a soft whitening, its token map, and the pool as it reads it."""
-    encoder = finished_encoder(base.encoder, base.sentences, "soft_whitening", seed)
+    encoder = finished_encoder(base.encoder, base.sentences, "soft_whitening", seed, FITTED)
     token_map = None
     if not is_static(base.encoder):
         token_map = fit_token_map(encoder, base.sentences, seed)
@@ -132,7 +136,7 @@ def fitted_on_all(
     def fitted(each: ReadEncoder) -> ReadEncoder:
         base = bases[each.label].encoder
         sentences = tokenise_sentences(texts.documents, None, base)
-        encoder = finished_encoder(base, sentences, "soft_whitening", seed)
+        encoder = finished_encoder(base, sentences, "soft_whitening", seed, FITTED)
         token_map = fit_token_map(encoder, sentences, seed) if each.token_map else None
         return each.model_copy(update={"encoder": encoder, "token_map": token_map})
 

@@ -102,9 +102,12 @@ def pooled_as(encoder: ArtifactRef, pooling: Pooling) -> ArtifactRef:
 
 @stage("finished_encoder", version=2, numeric=("device",))
 def finished_encoder(
-    encoder: ArtifactRef, sentences: ArtifactRef, kind: Map, seed: int
+    encoder: ArtifactRef, sentences: ArtifactRef, kind: Map, seed: int, most: int | None = None
 ) -> ArtifactRef:
-    """Return the encoder with a map, fitted on its vectors of sentences that are not held out."""
+    """Return the encoder with a map, fitted on its vectors of sentences that are not held out.
+
+    `most` limits the number of these sentences; they are drawn by the seed.
+    """
     import numpy as np
 
     from sentemb_core.corpus.tokens import TokenCorpus
@@ -118,6 +121,9 @@ def finished_encoder(
     before = load_encoder(artifact_path(encoder))
     corpus = some(TokenCorpus.open(artifact_path(sentences)), seed)
     trainable = np.flatnonzero(~corpus.held_out[corpus.document_of])
+    if most and most < len(trainable):
+        drawn = np.random.default_rng(seed).choice(trainable, most, replace=False)
+        trainable = np.sort(drawn)
     with (
         naming_documents(lambda row: corpus.place(int(trainable[row]))),
         progress("encode sentences", len(trainable)) as advance,
