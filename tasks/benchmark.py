@@ -175,14 +175,14 @@ def score_retrieval(
 
 @stage("kept_retriever", version=1, ignore=("folder",))
 def kept_retriever(folder: str, digest: str) -> ArtifactRef:
-    """Save the retriever of any folder as an artifact.
+    """Save the retriever of any folder as an artifact, the one that its run published.
 
     `digest` is of the folder's files; their place does not matter.
     """
     from sentemb_core.retriever.folder import load_retriever, save_retriever
 
     card = Path(folder) / "README.md"
-    with new_artifact("retriever") as draft:
+    with new_artifact("model") as draft:
         text = card.read_text("utf-8") if card.is_file() else ""
         save_retriever(load_retriever(Path(folder)), draft.path, text)
         require_same_bytes([folder], [digest])

@@ -24,10 +24,14 @@ OWN = "this encoder"
 
 
 class BenchmarkedModel(BaseModel):
-    """A model of a table.json; a baseline of a comparison has no encoder."""
+    """A model of a table.json; a baseline of a comparison has no encoder.
+
+    Of a retriever, `encoder` is its root alone.
+    """
 
     model: str
     encoder: str = ""
+    retriever: str = ""
 
 
 class BenchmarkTable(BaseModel):
@@ -38,12 +42,12 @@ class BenchmarkTable(BaseModel):
     rows: list[ResultRow]
 
     def label_of(self, encoder: ArtifactRef) -> str | None:
-        """Return the encoder's name among the scores; None if it has no score."""
+        """Return a model's name among the scores; None if it has no score."""
         scored = {row.system for row in main_scores(self.rows)}
         labels = (
             label
             for label, one in self.models.items()
-            if one.encoder == encoder.digest and label in scored
+            if (one.retriever or one.encoder) == encoder.digest and label in scored
         )
         return next(labels, None)
 

@@ -15,12 +15,13 @@ from flows.cli.settings import checked_as
 from sentemb_core import console
 from sentemb_core.errors import BadDataError
 from sentemb_core.evaluation import bootstrap
-from sentemb_core.retriever.folder import RETRIEVER, TOKEN_MAP, save_retriever
+from sentemb_core.retriever.folder import RETRIEVER, TOKEN_MAP, load_retriever, save_retriever
 from sentemb_core.retriever.spec import RetrieverSpec
 from sentemb_core.store.objects import Store
 from tasks.benchmark import result_of
 from tasks.benchmark_rows import Scoreboard, average_name, averages, board_rows, main_scores
 from tasks.benchmark_table import board_json, board_notes, board_tables, write_board
+from tasks.evaluations import table_in
 from tasks.execution import dry_run, without_prefect
 from tasks.registry import register
 from tasks.results import ResultRow
@@ -41,7 +42,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     write_data(folder / "data")
     write_beir(folder / "beir")
     write_encoder(folder / "plain", seed=0)
-    save_retriever(retriever(WHOLE), folder / "whole", "# whole\n")
+    save_retriever(retriever(WHOLE), folder / "new", "")
+    save_retriever(load_retriever(folder / "new"), folder / "whole", "# whole\n")  # as a run does
     save_retriever(retriever(RetrieverSpec(words="bm25")), folder / "words", "# words\n")
     with (
         mock.patch.dict(os.environ, {"SENTEMB_HOME": str(folder / "home")}),
@@ -159,7 +161,8 @@ def test_compare_pairs_a_retriever_with_bm25_or_another(files: Path):
 
 def test_retrievers_of_one_encoder_are_two_models(files: Path, tmp_path: Path):
     spec = WHOLE.model_copy(update={"words": None, "tokens": False})
-    save_retriever(retriever(spec), tmp_path / "other", "# whole\n")
+    save_retriever(retriever(spec), tmp_path / "new", "")
+    save_retriever(load_retriever(tmp_path / "new"), tmp_path / "other", "# whole\n")
     pair = asked(files, "whole", models=[str(files / "whole"), str(tmp_path / "other")])
     with without_prefect(Store.default()):
         found = compare.fn(pair)
@@ -175,6 +178,16 @@ def test_a_registered_version_is_scored_as_its_folder(files: Path, board: Scoreb
     (label,) = found.retrievers
     assert values_of(found)["Cranfield", label] == values_of(board)["Cranfield", name]
     assert found.retrievers[label] == board.retrievers[name]
+    assert found.retrievers[label].retriever == version.artifact
+
+
+def test_a_report_finds_the_scores_of_its_retriever(board: Scoreboard, tmp_path: Path):
+    write_board(board, tmp_path)
+    table = table_in(tmp_path)
+    assert table
+    assert table.label_of(board.retrievers["whole"].retriever) == "whole"
+    assert table.label_of(board.encoders["plain"]) == "plain"
+    assert table.label_of(board.encoders["whole"]) is None, "its scores are the retriever's"
 
 
 def test_dry_run_has_the_stages_of_a_retriever(files: Path, tmp_path: Path):
