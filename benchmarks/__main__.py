@@ -11,8 +11,8 @@ views.py     views of a batch: at most a tenth of a training step
 starting.py  `--help` in at most 0.4 s
 
 Run by hand: `stream.py` (flat memory up to 4 GB of input, an hour), `soak.py` (fifty runs through
-one service), `gpu.py` (CUDA), `reliability.py` (the table of docs/reliability.md), `main_job.py`
-and `retriever_study.py` (tables of docs/results/).
+one service), `gpu.py` (CUDA), `index.py` (a search in 100,000 documents), `reliability.py` (the
+table of docs/reliability.md), `main_job.py` and `retriever_study.py` (tables of docs/results/).
 """
 
 import os

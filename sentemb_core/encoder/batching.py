@@ -148,12 +148,14 @@ def _equal_to(sequences: Sequence[np.ndarray]) -> Int64[np.ndarray, " n"]:
 @contextmanager
 def evaluating(encoder: Encoder) -> Generator[None]:
     """Disable dropout, and restore the encoder's mode afterwards."""
-    was_training = encoder.training
+    if not encoder.training:  # both calls visit every module: 15 ms for MiniLM
+        yield
+        return
     encoder.eval()
     try:
         yield
     finally:
-        encoder.train(was_training)
+        encoder.train()
 
 
 def autocast(device: torch.device, dtype: Precision) -> torch.autocast:

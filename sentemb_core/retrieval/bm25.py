@@ -165,7 +165,7 @@ class StoredBM25:
         self.terms = terms
         self.vocabulary = cast("dict[str, int]", index.vocab_dict)
         self.texts = int(arrays["num_docs"])
-        self._data, self._indices = arrays["data"], arrays["indices"]
+        self._data, self._indices = np.asarray(arrays["data"]), np.asarray(arrays["indices"])
         self._bounds = np.asarray(arrays["indptr"])
 
     def knows(self, query: str) -> bool:

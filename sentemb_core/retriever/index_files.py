@@ -133,7 +133,7 @@ class RaggedWriter:
 def open_ragged(folder: Path, name: str) -> tuple[np.ndarray, Int64[np.ndarray, " bounds"]]:
     """Return the memory-mapped rows of a `RaggedWriter`, and the bounds of the documents."""
     rows = np.load(folder / f"{name}.npy", mmap_mode="r")
-    return rows, np.load(folder / f"{name}_starts.npy")
+    return np.asarray(rows), np.load(folder / f"{name}_starts.npy")
 
 
 def sizes_below(folder: Path) -> dict[str, int]:

@@ -46,10 +46,13 @@ class Exact:
         self._vectors = vectors
 
     def first(self, queries: Queries, count: int) -> Int64[np.ndarray, "queries _"]:
-        return search(queries, self._vectors, count)[0]
+        if len(queries) > 1 or count >= len(self._vectors):
+            return search(queries, self._vectors, count)[0]
+        cosines = self._vectors @ queries[0]  # a sixth of the time of `search` for one query
+        return np.argpartition(-cosines, count)[None, :count]
 
     def of(self, rows: Int64[np.ndarray, " rows"]) -> Float32[np.ndarray, "rows dim"]:
-        return self._vectors[rows]
+        return self._vectors.take(rows, axis=0)
 
 
 class Graph:

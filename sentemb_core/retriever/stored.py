@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import torch
 from jaxtyping import Float32, Int64
 
 from sentemb_core.corpus.table import Document
@@ -28,6 +29,9 @@ from sentemb_core.retriever.spec import RetrieverSpec
 from sentemb_core.retriever.tokens import TokenVectors
 from sentemb_core.retriever.vectors import rows_of
 from sentemb_core.retriever.words import TERMS
+
+BLOCK = 4_096
+"""Sentence vectors that are compared with a query at once: 6 MB, which fit the cache."""
 
 Rows = Int64[np.ndarray, " _"]
 Vector = Float32[np.ndarray, " dim"]
@@ -116,7 +120,12 @@ class Stored:
         assert self._sentences, "the index has sentence vectors"
         vectors, starts = self._sentences
         places, bounds = rows_of(starts, rows)
-        return np.maximum.reduceat(vectors[places].astype(np.float32) @ query, bounds[:-1])
+        wanted = torch.from_numpy(query)
+        cosines = [  # torch widens float16 four times as fast as numpy
+            torch.from_numpy(vectors.take(some, axis=0)).float() @ wanted
+            for some in np.split(places, range(BLOCK, len(places), BLOCK))
+        ]
+        return np.maximum.reduceat(torch.cat(cosines).numpy(), bounds[:-1])
 
     def sentence(self, query: Vector, row: int) -> str | None:
         """Return the sentence of a document that is nearest to the query, if it is stored."""
