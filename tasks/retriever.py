@@ -7,7 +7,6 @@ from sentemb_core.types import ArtifactRef, SearchTask, Value
 from tasks.artifacts import artifact_path, new_artifact, save_json
 from tasks.execution import is_pending
 from tasks.stage import stage
-from tasks.validate import save_scores
 
 if TYPE_CHECKING:
     from sentemb_core.corpus.validation_pool import ValidationPool
@@ -146,6 +145,7 @@ def retriever_scores(
 ) -> ArtifactRef:
     """Return the scores of the chosen retriever, or of the one without a pretrained encoder."""
     from sentemb_core.corpus.validation_pool import ValidationPool
+    from sentemb_core.evaluation.validation_scores import write_scores
     from sentemb_core.retriever.choice import without_encoder
     from sentemb_core.retriever.pool import pool_scorers
 
@@ -156,7 +156,9 @@ def retriever_scores(
     else:
         assert encoders.table, "the run has a corpus table"
         spec = without_encoder(encoders.table.label)
-    return save_scores(pool, pool_scorers(spec, texts, whole, kind))
+    with new_artifact("scores") as draft:
+        write_scores(pool, pool_scorers(spec, texts, whole, kind), draft.path)
+    return draft.ref
 
 
 @stage("validate_retriever", version=1, numeric=("device",), libraries=("bm25s",))
@@ -165,6 +167,7 @@ def validate_retriever(
 ) -> ArtifactRef:
     """Return the scores of a saved retriever on a pool."""
     from sentemb_core.corpus.validation_pool import ValidationPool
+    from sentemb_core.evaluation.validation_scores import write_scores
     from sentemb_core.retriever.folder import load_retriever
     from sentemb_core.retriever.pool import pool_pairs, pool_scorers
 
@@ -173,7 +176,9 @@ def validate_retriever(
     kind, pair = next(iter(pool_pairs(artifact_path(documents), pool).items()))
     texts = opened.read_sentences(pair.texts, documents=False)
     whole = opened.read_documents(pair.documents)
-    return save_scores(pool, pool_scorers(opened.spec, texts, whole, kind))
+    with new_artifact("scores") as draft:
+        write_scores(pool, pool_scorers(opened.spec, texts, whole, kind), draft.path)
+    return draft.ref
 
 
 def readings_of(
