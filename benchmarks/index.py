@@ -29,6 +29,7 @@ from sentemb_core.config.run import EncoderConfig
 from sentemb_core.corpus.table import Document
 from sentemb_core.encoder.dense import linear
 from sentemb_core.encoder.start import start_encoder
+from sentemb_core.encoder.truncation import Cut
 from sentemb_core.retriever.index import Index
 from sentemb_core.retriever.retriever import Retriever
 from sentemb_core.retriever.scores import Readings
@@ -51,7 +52,10 @@ class Drawn(Retriever):
     """Reads queries, and draws the vectors of documents."""
 
     def read_documents(
-        self, documents: Sequence[Sequence[str]], progress: Callable[[int], None] | None = None
+        self,
+        documents: Sequence[Sequence[str]],
+        progress: Callable[[int], None] | None = None,
+        cut: Cut | None = None,
     ) -> Readings:
         rng = np.random.default_rng(len(documents[0][0]))
         starts = np.concatenate([[0], np.cumsum([len(each) for each in documents])])

@@ -173,13 +173,13 @@ def lines_of(file: Path) -> list[str]:
     """Return the lines of a file in UTF-8.
 
     Raises:
-        UnreadableSourceError: it has another encoding.
+        UnreadableSourceError: it is absent, or has another encoding.
     """
     try:
         return file.read_text(encoding="utf-8").splitlines()
-    except ValueError as error:
+    except (OSError, ValueError) as error:
         raise UnreadableSourceError(
-            f"{file} has a text in each line, in UTF-8: {error}. Save it as UTF-8."
+            f"{file} must be a file with a text in each line, in UTF-8: {error}. Name another file."
         ) from error
 
 

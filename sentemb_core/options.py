@@ -29,19 +29,10 @@ Searched = Annotated[
     ),
 ]
 Query = Annotated[str, Parameter(help="Text to search for. Left out with --queries.")]
-Queries = Annotated[
-    Path | None,
-    Parameter(
-        validator=validators.Path(exists=True, dir_okay=False),
-        help="File with a query in each line.",
-    ),
-]
+Queries = Annotated[Path | None, Parameter(help="File with a query in each line.")]
 Among = Annotated[
     Path | None,
-    Parameter(
-        validator=validators.Path(exists=True, dir_okay=False),
-        help="File with a document id in each line: the only documents that are searched.",
-    ),
+    Parameter(help="File with a document id in each line: the only documents to search."),
 ]
 Parts = Annotated[
     Literal["hybrid", "dense", "words"],

@@ -146,7 +146,7 @@ def test_flows_searches_an_index_with_the_model_that_wrote_it(answer, home, fold
         ("search encoder w5 documents.jsonl --by words COLUMNS", "E001"),
         ("search model w5", "E001"),
         ("search model w5 index --queries queries.txt", "E001"),
-        ("search model index --queries nosuch.txt", "E001"),
+        ("search model index --queries nosuch.txt", "E103"),
         ("search model index --queries empty.txt", "E001"),
         ("search model index --queries blank.txt", "E001"),
         ("search model index --queries latin.txt", "E103"),
