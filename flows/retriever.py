@@ -64,12 +64,11 @@ def chosen_retriever(run: RunResult, config: RunConfig) -> RetrieverResult:
     table = None
     if has_table:
         table = corpus_table(texts.documents, texts.validation_pool, seed)
-    tuned = run.rows[run.best].kind == "fine-tuned"
     encoders = ReadEncoders(
         start=read_encoder("start", start, texts),
         semantic=[whitened(label, base, texts, seed) for label, base in bases.items()],
         table=read_encoder("table", table, texts) if table else None,
-        required=tuned,
+        required=run.best_trained.kind == "fine-tuned",
     )
     choice = choose_retriever(encoders, texts.documents, texts.validation_pool, config.task, seed)
     scores = retriever_scores(encoders, choice, texts.documents, texts.validation_pool)
@@ -87,6 +86,7 @@ def chosen_retriever(run: RunResult, config: RunConfig) -> RetrieverResult:
         without_encoder=without,
         encoders={each.label: each.encoder for each in served.all},
         token_maps={each.label: each.token_map for each in served.all if each.token_map},
+        bases={label: base.label for label, base in bases.items()},
     )
 
 

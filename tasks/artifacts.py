@@ -90,6 +90,7 @@ class RetrieverResult(Value):
     without_encoder: ArtifactRef | None
     encoders: dict[str, ArtifactRef]
     token_maps: dict[str, ArtifactRef]
+    bases: dict[str, str]  # name of a whitened encoder -> label of the encoder below the map
 
 
 class RunResult(Value):
@@ -107,8 +108,13 @@ class RunResult(Value):
     @property
     def path(self) -> list[EncoderResult]:
         """The best encoder, and before it its ancestors from the start on."""
-        earlier = {row.label: row for row in self.rows[: self.best]}
-        path = [self.rows[self.best]]
+        return self.path_to(self.rows[self.best])
+
+    def path_to(self, row: EncoderResult) -> list[EncoderResult]:
+        """A row or a control, and before it its ancestors from the start on."""
+        before = self.rows[: self.rows.index(row)] if row in self.rows else self.rows
+        earlier = {row.label: row for row in before}
+        path = [row]
         while parent := path[0].parent:
             path.insert(0, earlier[parent])
         return path

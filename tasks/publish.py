@@ -9,7 +9,14 @@ from sentemb_core.config.run import RunConfig
 from sentemb_core.encoder.card import base_of
 from sentemb_core.errors import SentembError
 from sentemb_core.types import ArtifactRef, Value
-from tasks.artifacts import EncoderResult, RunResult, artifact_path, new_artifact, save_json
+from tasks.artifacts import (
+    EncoderResult,
+    RetrieverResult,
+    RunResult,
+    artifact_path,
+    new_artifact,
+    save_json,
+)
 from tasks.gate import register_and_gate
 from tasks.prefect_pages import link, markdown
 from tasks.report import (
@@ -109,6 +116,9 @@ def published_model(training: RunResult, config: RunConfig) -> ArtifactRef:
 def card_of(training: RunResult, config: RunConfig) -> Card:
     """Return the card of what a run publishes: the trainings behind it, and its scores."""
     *before, best = path = path_of_published(training)
+    steps, base = [row.label for row in path[1:]], base_of(config.encoder.name)
+    if training.retriever and semantic_encoder(training.retriever) == "table":
+        steps, base = ["corpus table"], "static"
     rows = {row.label: row.scores for row in path}
     if training.retriever:
         rows["retriever (this model)"] = training.retriever.scores
@@ -118,9 +128,9 @@ def card_of(training: RunResult, config: RunConfig) -> Card:
     return Card(
         name=config.name,
         start=path[0].encoder,
-        base=base_of(config.encoder.name),
+        base=base,
         method=config.training.method.name,
-        steps=[row.label for row in path[1:]],
+        steps=steps,
         documents=training.texts.documents,
         labels=training.labels if any(row.kind == "fine-tuned" for row in path) else 0,
         validation_pool=training.texts.validation_pool,
@@ -136,11 +146,17 @@ def path_of_published(training: RunResult) -> list[EncoderResult]:
     """
     if training.retriever is None:
         return training.path
+    base = training.retriever.bases.get(semantic_encoder(training.retriever))
+    rows = (*training.rows, *training.controls)
+    return next((training.path_to(row) for row in rows if row.label == base), training.rows[:1])
+
+
+def semantic_encoder(retriever: RetrieverResult) -> str:
+    """Return the name of a chosen retriever's first encoder; empty for words alone."""
     from tasks.retriever import choice_of
 
-    vectors = choice_of(training.retriever.choice).spec.vectors
-    of_start = not vectors or vectors[0].folder in ("start", "whitened start", "table")
-    return training.rows[:1] if of_start else training.path
+    vectors = choice_of(retriever.choice).spec.vectors
+    return vectors[0].folder if vectors else ""
 
 
 def baseline_scores(training: RunResult) -> dict[str, ArtifactRef]:
