@@ -9,10 +9,13 @@ from flows.experiments.parts import SHIPPED
 from flows.infocse_idc import infocse_idc
 from flows.presets import merged, preset
 from sentemb_core.config.run import CorpusConfig, InfoCSEIDC
-from sentemb_core.types import Json
-from tasks.report import Outcome
+from sentemb_core.types import ArtifactRef, Json
+from tasks.report import Outcome, result_of
 from tasks.results import ResultTable
 from tasks.run_table import baseline_rows, run_rows, run_table
+from tasks.served import compared_table, difference_row, directions, system_rows
+from tasks.validate import recall_at_5
+from tasks.verdict import compared, system
 
 Way = Literal["nothing", "minilm"]
 
@@ -25,6 +28,9 @@ SAMPLE = CorpusConfig(
     max_sentences=20,
     max_documents=1_000,
 )
+
+RETRIEVER = "retriever chosen"
+WITHOUT_ENCODER = "retriever without any pretrained encoder"
 
 STARTS: dict[Way, str] = {"nothing": "static", "minilm": "minilm"}
 
@@ -63,9 +69,45 @@ def demo(ways: list[Way] | None = None) -> dict[Way, Outcome]:
     return {way: infocse_idc(WAYS[way]) for way in ways or list(WAYS)}
 
 
-def demo_table(outcomes: Mapping[Way, Outcome]) -> ResultTable:
-    """Return both ways between the baselines, on the test split."""
+def encoders_table(outcomes: Mapping[Way, Outcome]) -> ResultTable:
+    """Return the encoders of both ways between the baselines, on the test split."""
     first = next(iter(outcomes.values()))
     prefixes: dict[Way, str] = {"nothing": "from nothing: ", "minilm": "from MiniLM: "}
     runs = [row for way, outcome in outcomes.items() for row in run_rows(outcome, prefixes[way])]
     return run_table(first, [*baseline_rows(first), *runs])
+
+
+def outcome_table(outcomes: Mapping[Way, Outcome]) -> ResultTable:
+    """Return what the demo comes to: BM25, MiniLM, its best round, and the retrievers."""
+    training = next(iter(outcomes.values())).training
+    ways = directions(training, SAMPLE.counterpart_column)
+    rows = [*system_rows(system("BM25", training.bm25, None), ways)]
+    for name, scores in systems_of(outcomes).items():
+        rows += system_rows(system(name, scores, None), ways)
+        rows.append(
+            difference_row(compared("BM25", scores, training.bm25, training, None), name, "BM25")
+        )
+    return compared_table(training, rows)
+
+
+def systems_of(outcomes: Mapping[Way, Outcome]) -> dict[str, ArtifactRef]:
+    """Return the scores of the demo's systems in the order of its table."""
+    found: dict[str, ArtifactRef] = {}
+    if "minilm" in outcomes:
+        training = outcomes["minilm"].training
+        rounds = [row for row in training.rows if row.kind == "round"]
+        best = max(rounds, key=lambda row: recall_at_5(row.scores))
+        found |= {"MiniLM": training.rows[0].scores, "self-trained encoder": best.scores}
+        if training.retriever:
+            found[RETRIEVER] = training.retriever.scores
+            if training.retriever.without_encoder:
+                found[WITHOUT_ENCODER] = training.retriever.without_encoder
+    if "nothing" in outcomes and (retriever := outcomes["nothing"].training.retriever):
+        found[WITHOUT_ENCODER] = retriever.scores
+    return found
+
+
+def closing_sentence(outcomes: Mapping[Way, Outcome]) -> str:
+    """Return whether to serve the retriever from MiniLM, or else that from nothing."""
+    outcome = outcomes.get("minilm") or outcomes["nothing"]
+    return result_of(outcome)

@@ -113,7 +113,7 @@ class RunResult(Value):
     def path_to(self, row: EncoderResult) -> list[EncoderResult]:
         """A row or a control, and before it its ancestors from the start on."""
         before = self.rows[: self.rows.index(row)] if row in self.rows else self.rows
-        earlier = {row.label: row for row in before}
+        earlier = {row.label: row for row in (*before, *self.controls)}
         path = [row]
         while parent := path[0].parent:
             path.insert(0, earlier[parent])

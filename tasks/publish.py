@@ -17,23 +17,32 @@ from tasks.artifacts import (
     new_artifact,
     save_json,
 )
-from tasks.gate import register_and_gate
-from tasks.prefect_pages import link, markdown
+from tasks.gate import register_and_gate, served_scores
+from tasks.prefect_pages import link, markdown, rounds_table
 from tasks.report import (
     Outcome,
+    counterpart_of,
     report_folder,
     row_and_control,
     verdict_of,
     write_report_of,
 )
+from tasks.retriever import choice_of
 from tasks.run_monitor import RunMonitor, metrics_of
+from tasks.served import candidate_lines, served_table
 from tasks.stage import stage
+from tasks.verdict import verdict_on
 
 if TYPE_CHECKING:
     from sentemb_core.encoder.card import CardFacts, RetrievalTask
     from sentemb_core.encoder.encoder import Encoder
 
 log = logging.getLogger("sentemb_core.run")
+
+CANDIDATES = (
+    "Retrievers on the validation split: the cheapest that is not measurably worse than the best "
+    "is returned."
+)
 
 
 class Card(Value):
@@ -70,7 +79,7 @@ def finish_run(training: RunResult, run: RunMonitor) -> Outcome:
     run.record.update(outputs=[stored, outcome.encoder])
     verdict = verdict_of(outcome)
     run.tracker.log_artifact(page.parent)
-    run.tracker.log_metrics(metrics_of(training.rows[training.best]))
+    run.tracker.log_metrics(metrics_of(served_scores(training)))
     run.tracker.set_tags(
         {
             "encoder": outcome.encoder.digest,
@@ -79,11 +88,35 @@ def finish_run(training: RunResult, run: RunMonitor) -> Outcome:
             "verdict": verdict,
         }
     )
+    if training.retriever:
+        show_retriever(outcome, training.retriever.choice, run)
     if address := run.tracker.url:
         link(f"{run_id}-mlflow", address, "This run in MLflow")
-    markdown(f"{run_id}-report", f"{verdict}\n\nReport: `{page}`", "Verdict of the run")
+    note = [verdict, *tables_in_markdown(outcome, config), f"Report: `{page}`"]
+    markdown(f"{run_id}-report", "\n\n".join(note), "Verdict of the run")
     log.info("%s", verdict)
     return outcome
+
+
+def show_retriever(outcome: Outcome, chosen: ArtifactRef, run: RunMonitor) -> None:
+    """Log the choice and its gains to MLflow, and show all candidates on Prefect's page."""
+    verdict = verdict_on(outcome.training, outcome.task, outcome.gate)
+    choice = choice_of(chosen)
+    run.tracker.log_metrics(
+        {f"test/gain over {each.baseline.name}": each.gain for each in verdict.comparisons}
+    )
+    run.tracker.set_tags({"retriever": choice.label, "serve": verdict.answer})
+    rounds_table(f"{outcome.run}-retrievers", candidate_lines(choice), CANDIDATES)
+
+
+def tables_in_markdown(outcome: Outcome, config: RunConfig) -> list[str]:
+    """Return the retriever beside its baselines, if the run returns one."""
+    from tasks.results import markdown as table_text
+
+    if not outcome.training.retriever:
+        return []
+    verdict = verdict_on(outcome.training, outcome.task, outcome.gate)
+    return [table_text(served_table(outcome.training, verdict, counterpart_of(config)))]
 
 
 def gated_or_reported(outcome: Outcome, config: RunConfig) -> Outcome:
@@ -134,7 +167,7 @@ def card_of(training: RunResult, config: RunConfig) -> Card:
         documents=training.texts.documents,
         labels=training.labels if any(row.kind == "fine-tuned" for row in path) else 0,
         validation_pool=training.texts.validation_pool,
-        counterpart=None if config.labels.source else config.corpus.counterpart_column,
+        counterpart=counterpart_of(config),
         rows=rows | baseline_scores(training),
     )
 
@@ -153,8 +186,6 @@ def path_of_published(training: RunResult) -> list[EncoderResult]:
 
 def semantic_encoder(retriever: RetrieverResult) -> str:
     """Return the name of a chosen retriever's first encoder; empty for words alone."""
-    from tasks.retriever import choice_of
-
     vectors = choice_of(retriever.choice).spec.vectors
     return vectors[0].folder if vectors else ""
 
@@ -182,7 +213,6 @@ def publish_retriever(
     from sentemb_core.retriever.folder import TOKEN_MAP, save_retriever
     from sentemb_core.retriever.retriever import assembled
     from sentemb_core.retriever.tokens import read_token_map
-    from tasks.retriever import choice_of
 
     spec = choice_of(choice).spec
     used = {

@@ -25,6 +25,7 @@ from tasks.artifacts import EncoderResult, RunResult, artifact_path
 from tasks.evaluations import evaluation_of
 from tasks.gate import GateOutcome
 from tasks.run_table import seconds_of
+from tasks.served import retriever_report
 from tasks.validate import recall_at_5
 from tasks.verdict import verdict_on
 
@@ -62,15 +63,15 @@ def read_outcome(folder: Path) -> Outcome:
 
 def verdict_of(outcome: Outcome) -> str:
     """Return the verdict in words: the gain, the gate's decision, and what serves now."""
-    gain = result_of(outcome.training, outcome.task)
+    gain = result_of(outcome)
     return f"{gain} {outcome.gate.text}" if outcome.gate else gain
 
 
-def result_of(training: RunResult, task: SearchTask | None) -> str:
+def result_of(outcome: Outcome) -> str:
     """Return what a run found: the verdict on its retriever, or the gain of its encoder."""
-    if training.retriever:
-        return verdict_on(training, task).text
-    return gain_of(training)
+    if outcome.training.retriever:
+        return verdict_on(outcome.training, outcome.task, outcome.gate).text
+    return gain_of(outcome.training)
 
 
 def gain_of(training: RunResult) -> str:
@@ -234,14 +235,20 @@ def full_report(outcome: Outcome, config: RunConfig, *notes: str) -> "RunReport"
         annotation=config.annotation,
     )
     config_file = report_folder(outcome.run) / "config.json"
-    model = outcome.gate.uri if outcome.gate else Store.default().path(outcome.encoder)
+    model = model_of(outcome)
+    retriever = None
+    if training.retriever:
+        verdict = verdict_on(training, config.task, outcome.gate)
+        column = counterpart_of(config)
+        retriever = retriever_report(training, verdict, commands_of(outcome, config), column)
     words = RunReport(
         title=config.name,
-        verdict=result_of(training, config.task),
+        verdict=result_of(outcome),
+        retriever=retriever,
         registry=outcome.gate.text if outcome.gate else "",
-        use=search_command(str(model), config.corpus),
+        use=search_command(model, config.corpus),
         notes=[
-            *doubts_of(training),
+            *([] if retriever else doubts_of(training)),
             *notes_of(training, config.training.seed),
             *notes,
         ],
@@ -251,7 +258,7 @@ def full_report(outcome: Outcome, config: RunConfig, *notes: str) -> "RunReport"
         timings=outcome.timings,
         evaluation=evaluation_of(outcome.encoder),
         evaluate=[
-            f"python -m flows benchmark {quote(str(model))}",
+            f"python -m flows benchmark {quote(model)}",
             f"python -m flows report {outcome.run}",
         ],
     )
@@ -260,14 +267,39 @@ def full_report(outcome: Outcome, config: RunConfig, *notes: str) -> "RunReport"
 
 def search_command(model: str, corpus: CorpusConfig) -> str:
     """Return the command that searches documents like the run's, with the same options."""
+    options = corpus_options(corpus)
+    return f"python -m flows search WORDS SOURCE --model {quote(model)}{options}"
+
+
+def counterpart_of(config: RunConfig) -> str | None:
+    """Return the name of the counterparts' column; None where a file of labels has them."""
+    return None if config.labels.source else config.corpus.counterpart_column
+
+
+def commands_of(outcome: Outcome, config: RunConfig) -> list[str]:
+    """Return the commands that index the run's documents with its model, and search them."""
+    source, index = redacted(config.corpus.source), f"{config.name}.index"
+    return [
+        f"python -m flows index {quote(source)} {index} --model {quote(model_of(outcome))}"
+        f"{corpus_options(config.corpus)}",
+        f'python -m flows search "some words" {index}',
+    ]
+
+
+def model_of(outcome: Outcome) -> str:
+    """Return the address of the run's model: its registered version, or else its folder."""
+    return outcome.gate.uri if outcome.gate else str(Store.default().path(outcome.encoder))
+
+
+def corpus_options(corpus: CorpusConfig) -> str:
+    """Return the options that read documents as the run did."""
     usual = CorpusConfig(source=corpus.source)
     values = {field.name: getattr(corpus, field.name) for field in fields(CorpusOptions)}
-    options = [
+    return "".join(
         f" --{name.replace('_', '-')} {quote(value)}"
         for name, value in values.items()
         if value != getattr(usual, name)
-    ]
-    return f"python -m flows search WORDS SOURCE --model {quote(model)}{''.join(options)}"
+    )
 
 
 def folders_of(row: EncoderResult, cost: float) -> "RoundFolders":

@@ -104,7 +104,12 @@ def choose_retriever(
     from sentemb_core.corpus.validation_pool import ValidationPool
     from sentemb_core.encoder.checkpoint import load_encoder
     from sentemb_core.evaluation.validation_scores import rank_pool
-    from sentemb_core.retriever.choice import candidates, choice, direction_values
+    from sentemb_core.retriever.choice import (
+        candidates,
+        choice,
+        direction_units,
+        direction_values,
+    )
     from sentemb_core.retriever.pool import pool_scorers
 
     pool = ValidationPool.open(artifact_path(validation_pool))
@@ -121,17 +126,19 @@ def choose_retriever(
         encoders.table.label if encoders.table else None,
     )
     values = {
-        each.label: [
-            direction
-            for kind, (texts, whole) in readings.items()
-            for direction in direction_values(
-                rank_pool(pool, pool_scorers(each.spec, texts, whole, kind), "validation"), task
-            )
-        ]
+        each.label: direction_values(
+            [
+                rank_pool(pool, pool_scorers(each.spec, texts, whole, kind), "validation")
+                for kind, (texts, whole) in readings.items()
+            ],
+            task,
+        )
         for each in found
     }
+    units = direction_units(pool, "validation", task)
     required = encoders.semantic[0].label if encoders.required else None
-    return save_json("choice", choice(found, values, required, seed).model_dump(mode="json"))
+    chosen = choice(found, values, units, required, seed)
+    return save_json("choice", chosen.model_dump(mode="json"))
 
 
 @stage("retriever_scores", version=1, libraries=("bm25s",))

@@ -12,7 +12,7 @@ from sentemb_core.config.run import RunConfig
 from sentemb_core.redaction import WithoutSecrets
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import RunLog, recording
-from sentemb_core.types import Json, StageTiming
+from sentemb_core.types import ArtifactRef, Json, StageTiming
 from tasks.artifacts import EncoderResult
 from tasks.checks import check_run
 from tasks.execution import setting
@@ -52,7 +52,7 @@ class RunMonitor:
         text = ", ".join(f"{name} {value}" for name, value in line.items() if value)
         log.info("on the validation split: %s", text)
         self.table.append(line)
-        metrics = metrics_of(row)
+        metrics = metrics_of(row.scores)
         metrics |= {f"annotation/{name}": value for name, value in annotation.items()}
         child = self.tracker.child(row.label)
         child.log_metrics(metrics | {"seconds": cost}, step=len(self.table) - 1)
@@ -76,11 +76,11 @@ def table_row(row: EncoderResult, kept_share: float | None, seconds: float) -> d
     }
 
 
-def metrics_of(row: EncoderResult) -> dict[str, float]:
-    """Its scores on every split in both directions, under the names of MLflow's metrics."""
+def metrics_of(ref: ArtifactRef) -> dict[str, float]:
+    """Scores on every split in both directions, under the names of MLflow's metrics."""
     return {
         f"{split}/{way}/{name}": value
-        for split, scores in scores_of(row.scores).items()
+        for split, scores in scores_of(ref).items()
         for way, values in scores.model_dump(exclude={"split"}).items()
         for name, value in values.items()
     }

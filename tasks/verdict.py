@@ -2,28 +2,60 @@
 
 from typing import TYPE_CHECKING, Literal
 
-from sentemb_core.formats import counted, with_interval
+from sentemb_core.formats import counted, percent, with_interval
 from sentemb_core.types import ArtifactRef, SearchTask, Value
 from tasks.artifacts import RunResult, artifact_path
 from tasks.retriever import choice_of
+from tasks.validate import scores_of
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from sentemb_core.corpus.validation_pool import ValidationPool
     from sentemb_core.evaluation.bootstrap import Difference
-    from sentemb_core.evaluation.validation_scores import Direction
+    from sentemb_core.retriever.choice import Units
+    from tasks.gate import GateOutcome
 
 DEPTH = 10
 """MRR@10 compares retrievers, as in their choice."""
 
-Answer = Literal["serve", "not better", "worse", "words are enough", "start is enough"]
+Answer = Literal[
+    "serve", "not promoted", "not better", "worse", "words are enough", "start is enough"
+]
+
+HEADS: dict[Answer, str] = {
+    "serve": "Serve it: it finds more than word search (BM25).",
+    "not promoted": "Do not serve it yet: it finds more than word search (BM25), but the gate did "
+    "not promote it.",
+    "not better": "Do not serve it: it is not measurably better than word search (BM25).",
+    "worse": "Do not serve it: it is measurably worse.",
+    "words are enough": "Do not serve a model: plain word search (BM25) is as good.",
+    "start is enough": "Serve the start encoder as it is: nothing was measurably better.",
+}
+
+
+class System(Value):
+    """One system on the test split: MRR@10 in both directions, and over those that count.
+
+    first: share of the queries of the directions that count with the right answer at rank 1.
+    """
+
+    name: str
+    to_counterparts: float
+    to_documents: float
+    mrr: float
+    first: float
+
+    @property
+    def called(self) -> str:
+        """The name in a sentence."""
+        return self.name if self.name == "BM25" else f"the {self.name}"
 
 
 class Comparison(Value):
-    """MRR@10 of a baseline on the test split, and the retriever's difference from it."""
+    """A baseline, and the difference of the run's retriever from it."""
 
-    baseline: str
-    mrr: float
+    baseline: System
     gain: float
     low: float
     high: float
@@ -32,59 +64,73 @@ class Comparison(Value):
 
 
 class Verdict(Value):
-    """What to do with the retriever of a run, and why."""
+    """What to do with the retriever of a run, and why.
+
+    queries: counterparts that are looked for, or that look for their documents.
+    """
 
     answer: Answer
-    label: str
-    mrr: float
+    own: System
     queries: int
     comparisons: list[Comparison]
 
     @property
     def serve(self) -> bool:
-        return self.answer == "serve"
+        return self.answer in ("serve", "start is enough")
 
     @property
-    def text(self) -> str:
-        """The verdict in words, for people who do not know the metric's name."""
-        heads: dict[Answer, str] = {
-            "serve": "Serve it.",
-            "not better": "Do not serve it: it is not measurably better than what you have.",
-            "worse": "Do not serve it: it is measurably worse.",
-            "words are enough": "Serve no model: plain word search (BM25) is as good.",
-            "start is enough": "Serve the start encoder as it is: nothing was measurably better.",
-        }
+    def head(self) -> str:
+        """The answer in a sentence, for people who do not know the metric's name."""
+        return HEADS[self.answer]
+
+    @property
+    def reason(self) -> str:
+        """The numbers behind the answer."""
         beside = " and ".join(
-            f"{with_interval(each.low, each.gain, each.high)} from {each.baseline} ({each.mrr:.3f})"
+            f"{with_interval(each.low, each.gain, each.high)} from {each.baseline.called} "
+            f"({each.baseline.mrr:.3f})"
             for each in self.comparisons
         )
         return (
-            f"{heads[self.answer]} On {counted(self.queries, 'query')} of the test split, which "
-            f"decided nothing, the retriever ({self.label}) has MRR@{DEPTH} {self.mrr:.3f}: "
-            f"{beside}."
+            f"On {counted(self.queries, 'query')} of the test split, which decided nothing, "
+            f"{self.own.called} has MRR@{DEPTH} {self.own.mrr:.3f}: {beside}."
         )
 
+    @property
+    def shares(self) -> str:
+        """How much better it is, as numbers of searches."""
+        others = " and ".join(
+            f"{percent(each.baseline.first)} with {each.baseline.called}"
+            for each in self.comparisons
+        )
+        return f"The right answer comes first in {percent(self.own.first)} of searches, {others}."
 
-def verdict_on(training: RunResult, task: SearchTask | None) -> Verdict:
-    """Return the verdict on the retriever of a run, from the test split."""
+    @property
+    def text(self) -> str:
+        return f"{self.head} {self.reason}"
+
+
+def verdict_on(
+    training: RunResult, task: SearchTask | None, gate: "GateOutcome | None" = None
+) -> Verdict:
+    """Return the verdict on the retriever of a run, from the test split and the gate."""
     assert training.retriever, "the run returns a retriever"
     label = choice_of(training.retriever.choice).label
-    own = values_of(training.retriever.scores, task)
-    baselines = {"BM25": training.bm25, "the start encoder": training.rows[0].scores}
+    own = training.retriever.scores
+    baselines = {"BM25": training.bm25, "start encoder": training.rows[0].scores}
     comparisons = [
-        compared(name, own, values_of(scores, task), same=label == chosen)
+        compared(name, own, scores, training, task, same=label == chosen)
         for (name, scores), chosen in zip(baselines.items(), ("BM25", "start"), strict=True)
     ]
     return Verdict(
-        answer=answer_of(label, comparisons),
-        label=label,
-        mrr=mean_of(own),
-        queries=sum(map(len, own)),
+        answer=answer_of(label, comparisons, promoted=not gate or gate.alias == "champion"),
+        own=system(f"retriever ({label})", own, task),
+        queries=len(set(units_of(training, task)[0].tolist())),
         comparisons=comparisons,
     )
 
 
-def answer_of(label: str, comparisons: list[Comparison]) -> Answer:
+def answer_of(label: str, comparisons: list[Comparison], *, promoted: bool = True) -> Answer:
     """Return what to do with a chosen retriever."""
     if any(each.below for each in comparisons):
         return "worse"
@@ -92,22 +138,29 @@ def answer_of(label: str, comparisons: list[Comparison]) -> Answer:
         return "words are enough"
     if label == "start":
         return "start is enough"
-    return "serve" if all(each.low > 0 for each in comparisons[:1]) else "not better"
+    if comparisons[0].low <= 0:
+        return "not better"
+    return "serve" if promoted else "not promoted"
 
 
 def compared(
-    baseline: str, own: "list[np.ndarray]", other: "list[np.ndarray]", *, same: bool
+    name: str,
+    own: ArtifactRef,
+    other: ArtifactRef,
+    training: RunResult,
+    task: SearchTask | None,
+    *,
+    same: bool = False,
 ) -> Comparison:
-    """Return the retriever's difference from a baseline; `same`: it is this baseline."""
+    """Return the difference of scores from those of a baseline; `same`: both are one system."""
+    baseline = system(name, other, task)
     if same:
-        return Comparison(
-            baseline=baseline, mrr=mean_of(other), gain=0.0, low=0.0, high=0.0, below=False
-        )
-    gain = difference(own, other)
-    ways = [difference([mine], [theirs]) for mine, theirs in zip(own, other, strict=True)]
+        return Comparison(baseline=baseline, gain=0.0, low=0.0, high=0.0, below=False)
+    values, others = values_of(own, task), values_of(other, task)
+    gain = difference(values, others, units_of(training, task))
+    ways = [paired(mine, theirs) for mine, theirs in zip(values, others, strict=True)]
     return Comparison(
         baseline=baseline,
-        mrr=mean_of(other),
         gain=gain.mean,
         low=gain.low,
         high=gain.high,
@@ -115,13 +168,33 @@ def compared(
     )
 
 
-def difference(own: "list[np.ndarray]", other: "list[np.ndarray]") -> "Difference":
-    """Return the paired difference over the queries of all directions."""
-    import numpy as np
+def system(name: str, scores: ArtifactRef, task: SearchTask | None) -> System:
+    """Return what a system scores on the test split."""
+    values = values_of(scores, task)
+    test = scores_of(scores)["test"]
+    queries = sum(map(len, values))
+    return System(
+        name=name,
+        to_counterparts=test.document_to_counterpart.mrr_at_10,
+        to_documents=test.counterpart_to_document.mrr_at_10,
+        mrr=float(sum(each.sum() for each in values)) / queries,
+        first=sum(int((each == 1).sum()) for each in values) / queries,
+    )
 
+
+def difference(
+    own: "list[np.ndarray]", other: "list[np.ndarray]", units: "list[Units]"
+) -> "Difference":
+    """Return the paired difference over the queries of all directions that count."""
+    from sentemb_core.retriever.choice import by_unit
+
+    return paired(by_unit(own, units), by_unit(other, units))
+
+
+def paired(own: "np.ndarray", other: "np.ndarray") -> "Difference":
     from sentemb_core.evaluation.bootstrap import paired_difference
 
-    return paired_difference(np.concatenate(own), np.concatenate(other), 0)
+    return paired_difference(own, other, 0)
 
 
 def values_of(scores: ArtifactRef, task: SearchTask | None) -> "list[np.ndarray]":
@@ -131,11 +204,18 @@ def values_of(scores: ArtifactRef, task: SearchTask | None) -> "list[np.ndarray]
     from sentemb_core.evaluation.validation_scores import read_ranks
     from sentemb_core.retriever.choice import directions_of
 
-    directions: list[Direction] = directions_of(task)
-    ranks = [read_ranks(artifact_path(scores), "test", way) for way in directions]
+    ranks = [read_ranks(artifact_path(scores), "test", way) for way in directions_of(task)]
     return [np.where(each <= DEPTH, 1 / each, 0.0) for each in ranks]
 
 
-def mean_of(values: "list[np.ndarray]") -> float:
-    """Return the mean over the queries of all directions."""
-    return float(sum(each.sum() for each in values) / sum(map(len, values)))
+def units_of(training: RunResult, task: SearchTask | None) -> "list[Units]":
+    """Return the counterpart of each query of the test split, for each direction that counts."""
+    from sentemb_core.retriever.choice import direction_units
+
+    return direction_units(pool_of(training), "test", task)
+
+
+def pool_of(training: RunResult) -> "ValidationPool":
+    from sentemb_core.corpus.validation_pool import ValidationPool
+
+    return ValidationPool.open(artifact_path(training.texts.validation_pool))

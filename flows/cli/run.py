@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from tasks.artifacts import EncoderResult, RunResult
     from tasks.execution import DryRun
     from tasks.report import Outcome
+    from tasks.results import ResultTable
 
     Loop = Callable[[Any, OnRow], RunResult]
 
@@ -34,7 +35,7 @@ LISTED = 5
 
 def demo_command(only: "Way | None", *, dry_run: bool, as_json: bool) -> int:
     prepare()
-    from flows.demo import WAYS, demo, demo_table
+    from flows.demo import WAYS, closing_sentence, demo, encoders_table, outcome_table
     from tasks.results import terminal
 
     ways: list[Way] = [only] if only else list(WAYS)
@@ -44,7 +45,8 @@ def demo_command(only: "Way | None", *, dry_run: bool, as_json: bool) -> int:
         outcomes = demo(ways)
     values = {way: outcome.model_dump(mode="json") for way, outcome in outcomes.items()}
     reports = [f"Report of {WAYS[way].name}: {run.report}" for way, run in outcomes.items()]
-    return print_result(values, terminal(demo_table(outcomes)), *reports, as_json=as_json)
+    tables = [terminal(encoders_table(outcomes)), *reports, terminal(outcome_table(outcomes))]
+    return print_result(values, *tables, closing_sentence(outcomes), as_json=as_json)
 
 
 def run_command(
@@ -119,21 +121,37 @@ def run_config(config: AnyRun, as_json: bool, *, resumed: "Run | None" = None) -
     with running():
         outcome = run_of(config)
     from tasks.results import terminal
+
+    tables = [terminal(table) for table in tables_of(outcome, config)]
+    head, *lines = closing_lines(outcome, config)
+    return print_result(outcome.model_dump(mode="json"), head, *tables, *lines, as_json=as_json)
+
+
+def tables_of(outcome: "Outcome", config: AnyRun) -> "list[ResultTable]":
+    """What a run returned beside its baselines, and all of its encoders."""
+    from tasks.report import counterpart_of
     from tasks.run_table import outcome_table
+    from tasks.served import served_table
+    from tasks.verdict import verdict_on
 
-    texts = [terminal(outcome_table(outcome)), *closing_lines(outcome, config.training.seed)]
-    return print_result(outcome.model_dump(mode="json"), *texts, as_json=as_json)
+    training = outcome.training
+    if not training.retriever:
+        return [outcome_table(outcome)]
+    verdict = verdict_on(training, outcome.task, outcome.gate)
+    served = served_table(training, verdict, counterpart_of(config))
+    return [served, outcome_table(outcome)]
 
 
-def closing_lines(outcome: "Outcome", seed: int) -> list[str]:
-    """Lines below the table of a run: gain, doubts, refused rows, registry, report."""
+def closing_lines(outcome: "Outcome", config: AnyRun) -> list[str]:
+    """Lines of a run: first its verdict; doubts, refused rows, registry, commands, report."""
     from tasks.corpus import refused_rows
-    from tasks.report import doubts_of, notes_of, result_of
+    from tasks.report import commands_of, doubts_of, notes_of, result_of
 
     training, gate = outcome.training, outcome.gate
-    lines = [result_of(training, outcome.task), *doubts_of(training), *notes_of(training, seed)]
+    lines = [result_of(outcome), *doubts_of(training), *notes_of(training, config.training.seed)]
     lines += refused_rows(training.texts.documents)
     lines += [f"Registry: {gate.text}"] if gate else []
+    lines += commands_of(outcome, config) if training.retriever else []
     return [*lines, f"Report: {outcome.report}"]
 
 

@@ -181,11 +181,57 @@ class Evaluation(Value):
     points: list[Point] = Field(default=[], description="The same for the figure.")
 
 
+class ServedRow(Value):
+    """MRR@10 of one system on the test split, and what the run's retriever has more than it."""
+
+    name: str
+    to_counterparts: float | None
+    to_documents: float | None
+    gain: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+
+class CandidateRow(Value):
+    """A retriever that the run might have returned, on the validation split.
+
+    to_best, low, high: difference of its MRR@10 from the best one's, with its interval.
+    why_not: empty for the chosen one.
+    """
+
+    label: str
+    parts: list[str]
+    width: NonNegativeInt = Field(description="Dimensions of a document's vector.")
+    mrr: float | None
+    to_best: float | None
+    low: float | None
+    high: float | None
+    why_not: str = ""
+
+
+class RetrieverReport(Value):
+    """What the first screen of a run's page says, and how its retriever was chosen."""
+
+    serve: bool
+    answer: str = Field(description="Whether to serve it, in a sentence.")
+    shares: str = Field(description="How much better it is, as shares of searches.")
+    label: str = Field(description="Name of the returned retriever.")
+    directions: tuple[str, str] = Field(description="From query to candidate, and back.")
+    systems: list[ServedRow] = Field(description="BM25, the start encoder, the retriever.")
+    commands: list[str] = Field(description="The commands that index a corpus and search it.")
+    trust: list[str] = Field(description="How far the answer can be trusted.")
+    queries: NonNegativeInt = Field(description="Queries of the validation split.")
+    candidates: list[CandidateRow]
+
+
 class RunReport(Value):
     """Everything that the page of a run shows."""
 
     title: str
     verdict: str = Field(description="The result in one to three sentences.")
+    retriever: RetrieverReport | None = Field(
+        default=None, description="The retriever that the run returned, if it returned one."
+    )
     registry: str = Field(default="", description="Outcome of the gate, and the model in service.")
     use: str = Field(default="", description="The command to search with the encoder.")
     notes: list[str] = Field(

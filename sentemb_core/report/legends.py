@@ -9,6 +9,30 @@ from sentemb_core.formats import percent
 Legend = dict[str, str]
 """Title of a column -> its meaning."""
 
+RETURNED_LESS = "Returned less this"
+
+
+def served(forward: str, backward: str) -> Legend:
+    """Return the legend of the first table of a retriever's page; the directions are columns."""
+    return {
+        "System": "word search (BM25), the encoder that the run began with, and what it returned.",
+        RETURNED_LESS: "what the returned retriever has more than this row, with the 95 % "
+        "interval. If all of it is above 0, the gain is more than chance.",
+        forward: "MRR@10: 1 where the right answer comes first, 1/2 where it comes second, 1/10 "
+        "where tenth, 0 below; the mean over the queries.",
+        backward: "the same for the other direction.",
+    }
+
+
+CANDIDATES: Legend = {
+    "Retriever": "a combination of parts; start is the start encoder as it is.",
+    "Parts": "what it scores by. More parts cost more to store and to search.",
+    "Dimensions": "of the vector of a document; 0: words alone.",
+    "MRR@10": "on the validation split, over the directions that count.",
+    "Less the best": "difference from the best one that may be chosen, with its 95 % interval.",
+    "Why not": "the reason against it.",
+}
+
 RECALL: Legend = {
     "R@k": "share of the split's queries that find their own answer among the first k candidates. "
     "The arrow points from the query to the candidate.",

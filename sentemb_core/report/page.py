@@ -16,11 +16,12 @@ TEMPLATES = Path(__file__).with_name("templates")
 
 
 class Chapter(NamedTuple):
-    """A part of a page; the contents link to its anchor."""
+    """A part of a page; the contents link to its anchor. A folded one shows its title alone."""
 
     anchor: str
     title: str
     content: Markup
+    folded: bool = False
 
 
 def document(title: str, kind: str, chapters: Sequence[Chapter]) -> str:

@@ -13,6 +13,7 @@ from sentemb_core.report.run_figures import LINEAR_LOSS, PANELS, SMOOTHED, draw
 
 CHAPTERS = {
     "verdict": "Verdict",
+    "choice": "How the retriever was chosen",
     "what_moved": "What moved",
     "before_and_after": "One document, before and after",
     "clusters": "Clusters",
@@ -27,7 +28,10 @@ CHAPTERS = {
     "timings": "Time and cache",
     "reproduce": "Reproduce this run",
 }
-"""Macro of `templates/run.html` -> title, in reading order; the name is the chapter's anchor."""
+"""Macro of `templates/run.html` -> title, in reading order; the name is the chapter's anchor.
+
+A run that returns an encoder has no choice.
+"""
 
 Drawings = Mapping[str, Sequence[Drawing]]
 
@@ -46,14 +50,20 @@ def chapters(report: RunReport, drawings: Drawings) -> dict[str, Markup]:
         smoothed=SMOOTHED,
         linear_loss=LINEAR_LOSS,
     )
-    return {name: getattr(content, name)() for name in CHAPTERS}
+    shown = [name for name in CHAPTERS if report.retriever or name != "choice"]
+    return {name: getattr(content, name)() for name in shown}
 
 
 def run_page(report: RunReport, drawings: Drawings) -> str:
-    """The whole page of a run."""
-    content = chapters(report, drawings)
+    """The whole page of a run; that of a retriever unfolds below its verdict."""
     sections = [
-        Chapter(name.replace("_", "-"), title, content[name]) for name, title in CHAPTERS.items()
+        Chapter(
+            name.replace("_", "-"),
+            CHAPTERS[name],
+            content,
+            folded=report.retriever is not None and name != "verdict",
+        )
+        for name, content in chapters(report, drawings).items()
     ]
     return document(report.title, "Run report of sentemb", sections)
 

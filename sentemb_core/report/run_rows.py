@@ -10,14 +10,16 @@ from sentemb_core.annotation.statistics import KEPT_SHARE_WARNING
 from sentemb_core.corpus.checks import REASONS
 from sentemb_core.corpus.validation_pool import Split
 from sentemb_core.evaluation.round_diagnostics import Diagnostics, Pair
-from sentemb_core.formats import ABSENT, count, decimal, duration, letters, percent
+from sentemb_core.formats import ABSENT, change, count, decimal, duration, letters, percent
 from sentemb_core.report.data import (
     CUTOFFS,
     DocumentClusters,
     Evaluation,
     Refusals,
+    RetrieverReport,
     RoundRow,
     RunReport,
+    ServedRow,
 )
 from sentemb_core.report.drawing import HUES
 from sentemb_core.report.legends import COUNTS, FIXED, OTHER, OWN, SUITE, Legend
@@ -83,6 +85,44 @@ def named(row: RoundRow) -> Markup:
     """A row's label, with a badge if it is the best encoder."""
     badge = Markup(' <span class="badge">best</span>') if row.best else Markup("")
     return Markup("<span>{}{}</span>").format(quoted(row.label), badge)
+
+
+def served(systems: Sequence[ServedRow]) -> Rows:
+    """BM25, the start encoder and the retriever on the test split."""
+    return [
+        [
+            quoted(row.name),
+            gain_text(row.gain, row.low, row.high),
+            decimal(row.to_counterparts),
+            decimal(row.to_documents),
+        ]
+        for row in systems
+    ]
+
+
+def gain_text(gain: float | None, low: float | None, high: float | None) -> str:
+    """A difference with its interval: +0.057 (+0.031 to +0.083)."""
+    if gain is None or low is None or high is None:
+        return ABSENT
+    return f"{change(gain)} ({change(low)} to {change(high)})"
+
+
+def candidates(retriever: RetrieverReport) -> Rows:
+    """Every retriever that was compared, and why it was not chosen."""
+    return [
+        [
+            Markup("<span>{}{}</span>").format(
+                quoted(row.label),
+                "" if row.why_not else Markup(' <span class="badge">chosen</span>'),
+            ),
+            ", ".join(row.parts),
+            count(row.width),
+            decimal(row.mrr),
+            gain_text(row.to_best, row.low, row.high),
+            quoted(row.why_not) if row.why_not else ABSENT,
+        ]
+        for row in retriever.candidates
+    ]
 
 
 recall_head = ["Encoder", *(2 * [f"R@{k}" for k in CUTOFFS]), "Time"]

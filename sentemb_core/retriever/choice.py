@@ -1,13 +1,16 @@
 """The choice of a retriever: the cheapest of a few that is not significantly below the best.
 
-The list is short and the weights are fixed, so that the choice itself overfits little.
+The list is short and the weights are fixed, so that the choice itself overfits little. Queries
+about one counterpart are one unit of the bootstrap: a document and its title find each other, or
+neither does.
 """
 
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Float64, Int64
 
+from sentemb_core.corpus.validation_pool import Split, ValidationPool
 from sentemb_core.evaluation.bootstrap import Difference, paired_difference
 from sentemb_core.evaluation.metrics import reciprocal_rank
 from sentemb_core.evaluation.validation_scores import Direction, PoolRanks
@@ -25,6 +28,8 @@ BASELINES = (BM25, "start")
 """Candidates that the chosen one must not be significantly below."""
 
 PerQuery = Float64[np.ndarray, " queries"]
+Units = Int64[np.ndarray, " queries"]
+"""Number of the counterpart that a query is about."""
 
 
 class Candidate(Value):
@@ -47,7 +52,7 @@ class Judged(Value):
     candidate: Candidate
     mrr: float
     to_best: float
-    """Difference of its MRR@10 from the best candidate's, with its interval."""
+    """Difference of its MRR@10 from that of the best one that may be chosen, with its interval."""
     low: float
     high: float
     refused: str = ""
@@ -59,13 +64,32 @@ class Choice(Value):
 
     label: str
     queries: int
+    """Counterparts that are looked for, or that look for their documents."""
     fixed: bool
     """Whether there were too few queries for a choice."""
+    required: str | None = None
+    """The encoder that the chosen candidate had to have."""
     judged: list[Judged]
 
     @property
+    def chosen(self) -> Judged:
+        return next(row for row in self.judged if row.candidate.label == self.label)
+
+    @property
     def spec(self) -> RetrieverSpec:
-        return next(row.candidate.spec for row in self.judged if row.candidate.label == self.label)
+        return self.chosen.candidate.spec
+
+    def why_not(self, row: Judged) -> str:
+        """Return why a candidate was not chosen; "" for the chosen one."""
+        if row.candidate.label == self.label:
+            return ""
+        if self.fixed:
+            return "too few queries to choose"
+        if self.required and not has_encoder(row.candidate.spec, self.required):
+            return f"lacks the encoder {self.required!r}"
+        if row.refused:
+            return f"worse than {row.refused}"
+        return "worse than the best" if row.high < 0 else "no better than the chosen one"
 
 
 def candidates(
@@ -133,46 +157,53 @@ def without_encoder(table: str) -> RetrieverSpec:
 def choice(
     found: Sequence[Candidate],
     values: Mapping[str, Sequence[PerQuery]],
+    units: Sequence[Units],
     required: str | None,
     seed: int,
 ) -> Choice:
     """Return the cheapest candidate that is not significantly below the best.
 
-    A candidate that is significantly below the start or BM25 in a direction is not chosen.
+    A candidate that is significantly below the start or BM25 in a direction is not chosen, unless
+    all are.
 
     Args:
         found: All candidates; the first is returned with too few queries.
         values: Label -> reciprocal ranks of the queries of each direction that counts.
+        units: For each direction, the counterpart that each query is about.
         required: Name of an encoder that the chosen candidate has; None: any may be chosen.
         seed: Of the bootstrap.
     """
-    joined = {label: np.concatenate(list(each)) for label, each in values.items()}
-    best = max(found, key=lambda each: (joined[each.label].mean(), [-c for c in each.cost])).label
-    judged: list[Judged] = []
-    for each in found:
-        gain = paired_difference(joined[each.label], joined[best], seed)
-        judged.append(
-            Judged(
-                candidate=each, mrr=float(joined[each.label].mean()), to_best=gain.mean,
-                low=gain.low, high=gain.high, refused=_below(each.label, values, seed),
-            )
-        )  # fmt: skip
+    joined = {label: by_unit(each, units) for label, each in values.items()}
+    refused = {each.label: _below(each.label, values, seed) for each in found}
+    fitting = [each for each in found if not required or has_encoder(each.spec, required)]
+    allowed = [each for each in fitting if not refused[each.label]] or fitting
+    best = max(allowed, key=lambda each: (joined[each.label].mean(), [-c for c in each.cost])).label
+    gains = {
+        each.label: paired_difference(joined[each.label], joined[best], seed) for each in found
+    }
+    judged = [
+        Judged(
+            candidate=each, mrr=float(joined[each.label].mean()), to_best=gains[each.label].mean,
+            low=gains[each.label].low, high=gains[each.label].high, refused=refused[each.label],
+        )
+        for each in found
+    ]  # fmt: skip
     queries = len(joined[best])
     few = queries < FEWEST_QUERIES
-    allowed = [row for row in judged if not required or has_encoder(row.candidate.spec, required)]
-    top = max(row.mrr for row in allowed)
-    level = [
-        row.candidate
-        for row in allowed
-        if (row.high >= 0 and not row.refused) or (required and row.mrr == top)
-    ]
-    cheapest = min(level, key=lambda each: each.cost, default=found[0])
+    level = [each for each in allowed if not significantly_below(gains[each.label])]
     return Choice(
-        label=(found[0] if few else cheapest).label,
+        label=(found[0] if few else min(level, key=lambda each: each.cost)).label,
         queries=queries,
         fixed=few,
+        required=required,
         judged=sorted(judged, key=lambda row: (-row.mrr, row.candidate.cost)),
     )
+
+
+def by_unit(values: Sequence[PerQuery], units: Sequence[Units]) -> Float64[np.ndarray, " units"]:
+    """Return a value for each unit; their mean is that over the queries of all directions."""
+    sums = np.bincount(np.concatenate(list(units)), np.concatenate(list(values)))
+    return sums * len(sums) / sum(map(len, values))
 
 
 def _below(label: str, values: Mapping[str, Sequence[PerQuery]], seed: int) -> str:
@@ -194,9 +225,22 @@ def significantly_below(gain: Difference) -> bool:
     return gain.high < 0
 
 
-def direction_values(ranks: PoolRanks, task: SearchTask | None) -> list[PerQuery]:
-    """Return the reciprocal ranks of the directions that count for a task."""
-    return [reciprocal_rank(getattr(ranks, way), DEPTH) for way in directions_of(task)]
+def direction_values(ranks: Sequence[PoolRanks], task: SearchTask | None) -> list[PerQuery]:
+    """Return the reciprocal ranks of the directions that count, as means over kinds of query."""
+    return [
+        np.mean([reciprocal_rank(getattr(each, way), DEPTH) for each in ranks], axis=0)
+        for way in directions_of(task)
+    ]
+
+
+def direction_units(pool: ValidationPool, split: Split, task: SearchTask | None) -> list[Units]:
+    """Return the counterpart of each query of a split, for the directions that count."""
+    distinct, own = np.unique(pool.query_candidate[pool.queries(split)], return_inverse=True)
+    units: dict[Direction, Units] = {
+        "document_to_counterpart": own.astype(np.int64),
+        "counterpart_to_document": np.arange(len(distinct)),
+    }
+    return [units[way] for way in directions_of(task)]
 
 
 def directions_of(task: SearchTask | None) -> list[Direction]:

@@ -397,7 +397,7 @@ def test_the_report_stands_alone_and_is_complete(first, report):
     few, note = report["notes"]
     assert few in unescape(page)
     assert note in unescape(page)
-    assert few in closing_lines(first.outcome, 0)
+    assert few in closing_lines(first.outcome, first.config)
     assert f"{chosen.label} reaches R@5 {test[0]:.3f} on the test split" in note
     assert f"plain neighbours) {test[1]:.3f}:" in note
 

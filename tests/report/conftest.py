@@ -8,6 +8,7 @@ from sentemb_core.evaluation.round_diagnostics import Diagnostics, Pair, Similar
 from sentemb_core.evaluation.validation_scores import DirectionScores, RetrievalScores, Scores
 from sentemb_core.report.collect import common_axes
 from sentemb_core.report.data import (
+    CandidateRow,
     Curve,
     DocumentClusters,
     Evaluation,
@@ -16,8 +17,10 @@ from sentemb_core.report.data import (
     Projection,
     QuarantineRow,
     Refusals,
+    RetrieverReport,
     RoundRow,
     RunReport,
+    ServedRow,
 )
 from sentemb_core.types import StageTiming
 
@@ -246,3 +249,54 @@ def report() -> RunReport:
         ),
         timings=timings(),
     )
+
+
+def candidate(label: str, mrr: float, why_not: str = "", *parts: str) -> CandidateRow:
+    to_best = mrr - 0.851
+    low, high = to_best - 0.012, to_best + 0.012
+    return CandidateRow(
+        label=label,
+        parts=parts or ("vectors",),
+        width=384 if label != "words" else 0,
+        mrr=mrr,
+        to_best=to_best,
+        low=low,
+        high=high,
+        why_not=why_not,
+    )
+
+
+@pytest.fixture(scope="session")
+def retrieving(report) -> RunReport:
+    """The same run, had it returned a retriever."""
+    retriever = RetrieverReport(
+        serve=True,
+        answer="Serve it: it finds more than word search (BM25).",
+        shares="The right answer comes first in 79 % of searches, 72 % with BM25.",
+        label="whitened start + words",
+        directions=("document \N{RIGHTWARDS ARROW} title", "title \N{RIGHTWARDS ARROW} document"),
+        systems=[
+            ServedRow(
+                name="BM25", to_counterparts=0.764, to_documents=0.789,
+                gain=0.061, low=0.043, high=0.079,
+            ),
+            ServedRow(
+                name="start encoder", to_counterparts=0.663, to_documents=0.715,
+                gain=0.149, low=0.121, high=0.177,
+            ),
+            ServedRow(name="returned", to_counterparts=0.825, to_documents=0.851),
+        ],
+        commands=[
+            "python -m flows index posts.parquet posts.index --model models:/posts/1",
+            'python -m flows search "some words" posts.index',
+        ],
+        trust=["Judged on 409 documents and their title, which no choice has seen, among 1,000."],
+        queries=323,
+        candidates=[
+            candidate("whitened start + words + tokens", 0.851, "no better than the chosen one"),
+            candidate("whitened start + words", 0.846, "", "vectors", "words"),
+            candidate("words", 0.8, "worse than the best"),
+            candidate("start", 0.69, "worse than BM25"),
+        ],
+    )  # fmt: skip
+    return report.model_copy(update={"retriever": retriever})

@@ -16,6 +16,19 @@ def written(report, tmp_path_factory):
     return write_report(report, tmp_path_factory.mktemp("report"))
 
 
+def test_a_link_opens_a_folded_chapter(retrieving, tmp_path):
+    """Where the chapter is folded, its figures are not drawn."""
+    page = write_report(retrieving, tmp_path / "report").as_uri()
+    seen = []
+    for anchor in ("", "#training"):
+        folder = tmp_path / f"look{anchor[1:]}"
+        folder.mkdir()
+        seen.append(shown(f"{page}{anchor}", folder, width=420, height=3_000))
+    folded, opened = seen
+    assert folded.console == opened.console == []
+    assert opened.colours > folded.colours
+
+
 @pytest.fixture(scope="module", params=["light", "dark"])
 def theme(request):
     return request.param

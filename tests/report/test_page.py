@@ -3,6 +3,7 @@
 import html
 import re
 from html.parser import HTMLParser
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -86,7 +87,7 @@ def hostile(model):
         if isinstance(value, dict):
             labels = key in {"facts", "clusters"}
             return {attack(k) if labels else k: attacked(v, k) for k, v in value.items()}
-        if isinstance(value, list):
+        if isinstance(value, list | tuple):
             return [attacked(item, key) for item in value]
         if isinstance(value, str) and key not in {"kind", "positives", "split"}:
             return attack(value)
@@ -95,9 +96,15 @@ def hostile(model):
     return RunReport.model_validate(attacked(model.model_dump()))
 
 
+@pytest.fixture(scope="module", params=["an encoder", "a retriever"])
+def returning(request, report, retrieving):
+    """The report of a run that returned one of both."""
+    return {"an encoder": report, "a retriever": retrieving}[request.param]
+
+
 @pytest.fixture(scope="module")
-def full(report):
-    return page_of(report)
+def full(returning):
+    return page_of(returning)
 
 
 @pytest.fixture(scope="module")
@@ -109,8 +116,8 @@ def small(report):
 
 
 @pytest.fixture(scope="module", params=["as it is", "attacked"])
-def source(request, report, full):
-    return full if request.param == "as it is" else page_of(hostile(report))
+def source(request, returning, full):
+    return full if request.param == "as it is" else page_of(hostile(returning))
 
 
 def test_the_page_is_balanced_and_runs_nothing(source):
@@ -170,11 +177,50 @@ def test_the_policy_forbids_scripts_and_addresses(full):
     assert full.index("Content-Security-Policy") < full.index("<title>")
 
 
-def test_every_chapter_is_in_the_page_and_in_its_contents(full):
+def test_every_chapter_is_in_the_page_and_in_its_contents(full, returning):
     for name, title in CHAPTERS.items():
         anchor = name.replace("_", "-")
-        assert f'<h2 id="{anchor}">{title}</h2>' in full
-        assert f'<a href="#{anchor}">{title}</a>' in full
+        there = name != "choice" or returning.retriever is not None
+        assert (f'<a href="#{anchor}">{title}</a>' in full) == there
+        assert (f'id="{anchor}"' in full) == there
+        assert bool(re.search(rf"<h2[^>]*>{title}</h2>", full)) == there
+
+
+def test_the_page_of_a_retriever_unfolds_below_its_verdict(report, retrieving):
+    assert '<details class="chapter">' not in page_of(report)
+    page = page_of(retrieving)
+    first, *folded = re.split(r'<(?:section|details) class="chapter">', page)[1:]
+    assert page.count('<section class="chapter">') == 1
+    assert len(folded) == len(CHAPTERS) - 1
+    for name, chapter in zip([*CHAPTERS][1:], folded, strict=True):
+        summary, content = chapter.split("</summary>", 1)
+        anchor = f'id="{name.replace("_", "-")}"'
+        assert anchor in content, "a browser opens the details that the target of a link is in"
+        assert anchor not in summary
+    shown = Page(first).text
+    for text in (
+        retrieving.retriever.answer,
+        retrieving.retriever.shares,
+        *retrieving.retriever.commands,
+        *retrieving.retriever.trust,
+    ):
+        assert text in shown
+    assert rows_of(first)[1:] == [
+        ["BM25", "+0.061 (+0.043 to +0.079)", "0.764", "0.789"],
+        ["start encoder", "+0.149 (+0.121 to +0.177)", "0.663", "0.715"],
+        ["returned", DASH, "0.825", "0.851"],
+    ]
+
+
+def test_every_candidate_is_shown_with_the_reason_against_it(retrieving):
+    rows = rows_of(chapters(retrieving, {})["choice"])[1:]
+    assert [(row[0], row[-1]) for row in rows] == [
+        ("whitened start + words + tokens", "no better than the chosen one"),
+        ("whitened start + words chosen", DASH),
+        ("words", "worse than the best"),
+        ("start", "worse than BM25"),
+    ]
+    assert rows[1][1:4] == ["vectors, words", "384", "0.846"]
 
 
 def test_scores_of_the_suite_or_the_commands_for_them_are_shown(full, report):
@@ -192,12 +238,12 @@ def test_ids_are_unique_and_headings_go_down_one_level_at_a_time(full):
     ids = [value for _, name, value in read.attributes if name == "id"]
     assert len(ids) == len(set(ids))
     levels = [int(name[1]) for name in read.seen if re.fullmatch(r"h[1-6]", name)]
-    assert levels[0] == 1
-    assert set(levels[1:]) == {2}
+    assert levels[:2] == [1, 2]
+    assert all(later <= before + 1 for before, later in pairwise(levels))
 
 
-def test_equal_reports_give_equal_pages(report, full):
-    assert page_of(report) == full
+def test_equal_reports_give_equal_pages(returning, full):
+    assert page_of(returning) == full
 
 
 def test_the_number_of_labels_is_shown_if_none_was_refused():
@@ -220,7 +266,7 @@ SELF_EXPLAINING = {"", "No.", "Sentence", "Count", "Value", "Meaning", "Fact", "
 
 def test_every_column_is_explained_in_its_chapter(report, full):
     annotated = {*report.document.clusters}
-    for chapter in full.split("<section")[1:]:
+    for chapter in re.split(r'<(?:section|details) class="chapter">', full)[1:]:
         columns = {html.unescape(one) for one in re.findall(r'<th scope="col">(.*?)</th>', chapter)}
         columns = {re.sub(r"^R@\d+$", "R@k", Page(one).text) for one in columns}
         lines = re.findall(r"<dt>([^<]*)</dt><dd>([^<]+)</dd>", chapter)
