@@ -27,8 +27,8 @@ BM25 = "BM25"
 BASELINES = (BM25, "start")
 """Candidates that the chosen one must not be significantly below."""
 
-PerQuery = Float64[np.ndarray, " queries"]
-Units = Int64[np.ndarray, " queries"]
+PerQuery = Float64[np.ndarray, " _"]
+Units = Int64[np.ndarray, " _"]
 """Number of the counterpart that a query is about."""
 
 

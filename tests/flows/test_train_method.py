@@ -233,7 +233,7 @@ def test_refused_rows_are_reported_in_order(
     assert report.quarantine.rows[1].excerpt == ""
     assert pq.read_table(report.quarantine.file).num_rows == 3
     counts = f"3 of {len(lines) + 3} 1 bad-id, 1 broken-row, 1 duplicate-id"
-    for shown in (caplog.messages, closing_lines(outcome, seed=0)):
+    for shown in (caplog.messages, closing_lines(outcome, config)):
         found = [line for line in shown if report.quarantine.file in line]
         assert [bool(re.search(pattern(counts), line)) for line in found] == [True]
 

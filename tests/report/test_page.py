@@ -197,7 +197,7 @@ def test_the_page_of_a_retriever_unfolds_below_its_verdict(report, retrieving):
         anchor = f'id="{name.replace("_", "-")}"'
         assert anchor in content, "a browser opens the details that the target of a link is in"
         assert anchor not in summary
-    shown = Page(first).text
+    shown = Page(f"<section>{first}").text
     for text in (
         retrieving.retriever.answer,
         retrieving.retriever.shares,

@@ -1,0 +1,194 @@
+"""The choice of a retriever: what is never chosen, and which of equal ones is."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sentemb_core.corpus.validation_pool import ValidationPool
+from sentemb_core.evaluation.bootstrap import paired_difference
+from sentemb_core.retriever.choice import (
+    BASELINES,
+    FEWEST_QUERIES,
+    Candidate,
+    Choice,
+    by_unit,
+    candidates,
+    choice,
+    direction_units,
+    directions_of,
+    has_encoder,
+)
+
+FOUND = candidates(
+    "start", {"whitened start": False}, {"start": 8, "whitened start": 8, "table": 4}, "table"
+)
+LABELS = [each.label for each in FOUND]
+
+
+def reciprocal(rng: np.random.Generator, queries: int, quality: float) -> np.ndarray:
+    return np.where(rng.random(queries) < quality, 1.0, rng.choice([0.0, 0.2, 0.5], queries))
+
+
+def chosen(
+    qualities: dict[str, float], queries: int = 200, seed: int = 0, required: str | None = None
+) -> tuple[Choice, dict[str, list[np.ndarray]]]:
+    """The choice among all candidates, the others with a quality of .3, and their values."""
+    rng = np.random.default_rng(seed)
+    values = {
+        label: [reciprocal(rng, queries, qualities.get(label, 0.3)) for _ in range(2)]
+        for label in LABELS
+    }
+    units = [np.arange(queries)] * 2
+    return choice(FOUND, values, units, required, 0), values
+
+
+def candidate(label: str) -> Candidate:
+    return FOUND[LABELS.index(label)]
+
+
+@settings(max_examples=8)
+@given(st.integers(0, 1 << 30))
+def test_the_chosen_one_is_below_neither_the_best_nor_a_baseline(seed: int):
+    rng = np.random.default_rng(seed)
+    qualities = dict(zip(LABELS, rng.uniform(0.2, 0.8, len(LABELS)).tolist(), strict=True))
+    found, values = chosen(qualities, seed=seed)
+    own = values[found.label]
+    allowed = [row for row in found.judged if not row.refused]
+    if not allowed:
+        return
+    assert not found.chosen.refused
+    for baseline in BASELINES:
+        for mine, theirs in zip(own, values[baseline], strict=True):
+            assert paired_difference(mine, theirs, 0).high >= 0
+    best = max(allowed, key=lambda row: row.mrr).candidate.label
+    units = [np.arange(200)] * 2
+    gain = paired_difference(by_unit(own, units), by_unit(values[best], units), 0)
+    assert gain.high >= 0
+    level = [row.candidate for row in allowed if row.high >= 0]
+    assert found.chosen.candidate.cost == min(each.cost for each in level)
+
+
+def test_the_cheapest_of_equal_ones_is_chosen():
+    values = {label: [np.ones(200), np.ones(200)] for label in LABELS}
+    found = choice(FOUND, values, [np.arange(200)] * 2, None, 0)
+    assert candidate(found.label).cost == min(each.cost for each in FOUND)
+    assert {found.why_not(row) for row in found.judged} == {"", "no better than the chosen one"}
+    costs = [each.cost for each in FOUND]
+    assert candidate("words").cost < candidate("whitened start").cost, "no encoder"
+    assert max(costs) in (
+        candidate("whitened start + sentences + words + tokens").cost,
+        candidate("whitened start + table + sentences").cost,
+    )
+
+
+def test_the_best_is_chosen_if_it_is_measurably_better():
+    best = "whitened start + table + sentences"
+    found, _ = chosen({best: 0.9})
+    assert found.label == best
+    assert found.judged[0].candidate.label == best
+    assert (found.judged[0].to_best, found.fixed, found.queries) == (0.0, False, 200)
+
+
+def test_what_is_below_word_search_in_one_direction_is_refused():
+    rng = np.random.default_rng(0)
+    values = {label: [reciprocal(rng, 300, 0.4) for _ in range(2)] for label in LABELS}
+    lopsided = "whitened start"
+    values[lopsided] = [reciprocal(rng, 300, 1.0), reciprocal(rng, 300, 0.1)]
+    found = choice(FOUND, values, [np.arange(300)] * 2, None, 0)
+    (row,) = [one for one in found.judged if one.candidate.label == lopsided]
+    assert row.refused == "BM25"
+    assert "BM25" in found.why_not(row)
+    assert found.label != lopsided
+
+
+def test_if_all_are_below_a_baseline_the_best_of_them_is_returned():
+    """BM25 fails in one direction and the start in the other, and nothing else is any good."""
+    queries = 200
+    values = {label: [np.zeros(queries), np.zeros(queries)] for label in LABELS}
+    values["BM25"] = [np.ones(queries), np.zeros(queries)]
+    values["start"] = [np.zeros(queries), np.full(queries, 0.9)]
+    found = choice(FOUND, values, [np.arange(queries)] * 2, None, 0)
+    assert all(row.refused for row in found.judged)
+    assert found.label == "BM25"
+
+
+def test_a_required_encoder_is_in_the_chosen_one():
+    required = "whitened start"
+    for qualities in ({"BM25": 0.9}, {f"{required} + words": 0.7}, {}):
+        found, _ = chosen(qualities, required=required)
+        assert has_encoder(found.spec, required)
+        assert found.required == required
+        others = [row for row in found.judged if not has_encoder(row.candidate.spec, required)]
+        assert all(required in found.why_not(row) for row in others)
+
+
+@pytest.mark.parametrize("queries", [FEWEST_QUERIES - 1, FEWEST_QUERIES])
+def test_few_queries_choose_nothing(queries: int):
+    found, _ = chosen({"BM25": 0.95}, queries=queries)
+    assert found.fixed == (queries < FEWEST_QUERIES)
+    assert found.label == (LABELS[0] if found.fixed else "BM25")
+    assert found.queries == queries
+    reasons = {found.why_not(row) for row in found.judged}
+    assert ("too few queries to choose" in reasons) == found.fixed
+
+
+def test_two_queries_about_one_counterpart_are_one_unit():
+    values = [np.array([1.0, 0.5, 0.0]), np.array([0.2, 1.0])]
+    units = [np.array([0, 0, 1]), np.array([0, 1])]
+    joined = by_unit(values, units)
+    assert joined.tolist() == pytest.approx([1.7 * 2 / 5, 1.0 * 2 / 5])
+    assert joined.mean() == pytest.approx(np.concatenate(values).mean())
+
+
+def test_repeated_directions_do_not_make_a_difference_significant():
+    """Six copies of one direction say what one says."""
+    rng = np.random.default_rng(0)
+    values = {label: [reciprocal(rng, 120, 0.5)] for label in LABELS}
+    once = choice(FOUND, values, [np.arange(120)], None, 0)
+    copies = {label: 6 * each for label, each in values.items()}
+    six = choice(FOUND, copies, 6 * [np.arange(120)], None, 0)
+    assert six.label == once.label
+    for one, other in zip(once.judged, six.judged, strict=True):
+        assert (one.low, one.high) == pytest.approx((other.low, other.high))
+
+
+def test_units_are_the_counterparts_of_a_split():
+    pool = ValidationPool(
+        kind="counterpart",
+        query_document=np.arange(5),
+        query_split=np.array(["test"] * 4 + ["gate"]),
+        query_candidate=np.array([4, 0, 4, 2, 3]),
+        query_doc_id=list("abcde"),
+        candidate_text=list("vwxyz"),
+        candidate_document=np.arange(5),
+    )
+    forward, backward = direction_units(pool, "test", None)
+    assert forward.tolist() == [2, 0, 2, 1]
+    assert backward.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("task", "directions"),
+    [
+        ("search", ["counterpart_to_document"]),
+        ("titles", ["document_to_counterpart"]),
+        ("sessions", ["document_to_counterpart"]),
+        ("similar", ["document_to_counterpart", "counterpart_to_document"]),
+        (None, ["document_to_counterpart", "counterpart_to_document"]),
+    ],
+)
+def test_a_task_counts_its_directions(task: Any, directions: list[str]):
+    assert directions_of(task) == directions
+
+
+def test_a_static_encoder_has_no_token_vectors():
+    static = candidates(
+        "start", {"table of a round": True}, {"start": 8, "table of a round": 8}, None
+    )
+    assert not any(each.spec.tokens for each in static)
+    assert FOUND[0].spec.tokens
+    assert len({each.label for each in FOUND}) == len(FOUND)
+    assert [each.label for each in FOUND if not each.spec.vectors] == ["words", "BM25"]
