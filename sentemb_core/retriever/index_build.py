@@ -35,6 +35,7 @@ from sentemb_core.retriever.index_files import (
     words_folder,
 )
 from sentemb_core.retriever.nearest import RECALL_QUERIES, write_graph
+from sentemb_core.retriever.queries import warn_of_texts
 from sentemb_core.retriever.retriever import Retriever
 from sentemb_core.retriever.spec import RetrieverSpec
 from sentemb_core.retriever.stored import Stored
@@ -114,6 +115,7 @@ def write_index(
     if cut.texts:
         log.info("%s", cut.line("texts of new documents"))
     if spec.words:
+        warn_of_texts(whole)
         for terms in TERMS[spec.words]:
             BM25(whole, terms=terms).save(words_folder(draft, terms))
     dropped = sum(doc_id not in ids for doc_id in earlier.ids) if earlier else 0

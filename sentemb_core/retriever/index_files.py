@@ -12,6 +12,7 @@
 memory-mapped.
 """
 
+import glob
 import json
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
@@ -197,7 +198,9 @@ def drafted(folder: Path, *, replace: bool) -> Generator[Path, None, None]:
                 f"One process at a time writes an index; another one writes {folder} now. Wait "
                 "until it is done."
             )
-        draft = folder.with_name(disk.unique(f".{folder.name}"))
+        for killed in folder.parent.glob(f".{glob.escape(folder.name)}.draft-*"):
+            disk.remove(killed)
+        draft = folder.with_name(disk.unique(f".{folder.name}.draft"))
         try:
             disk.make_folder(draft)
             with disk.storage_errors(folder.parent):

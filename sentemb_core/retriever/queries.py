@@ -1,4 +1,4 @@
-"""Queries of a search: empty ones are refused; warnings name what a part does not know."""
+"""Queries and texts that a part of a retriever cannot read: refused, or named in a warning."""
 
 import logging
 from collections.abc import Sequence
@@ -7,8 +7,12 @@ from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.encoder.vocabulary import unknown_tokens
 from sentemb_core.errors import UsageError
 from sentemb_core.retrieval.bm25 import StoredBM25
+from sentemb_core.retriever.words import plain_words
 
 log = logging.getLogger(__name__)
+
+FEW = 0.01
+"""Share of texts without a word that needs no warning: a few rows may be rules or smileys."""
 
 
 def check_queries(queries: Sequence[str]) -> None:
@@ -58,4 +62,16 @@ def warn_of_words(words: Sequence[StoredBM25], queries: Sequence[str]) -> None:
             "%d of %d queries have no word of the index: the lexical part does not find them.",
             known.count(False),
             len(queries),
+        )
+
+
+def warn_of_texts(texts: Sequence[str]) -> None:
+    """Warn if many texts have no word that the lexical part can find."""
+    lacking = sum(next(plain_words(text), None) is None for text in texts)
+    if lacking > FEW * len(texts):
+        log.warning(
+            "%d of %d texts have no word (letters or digits, without English stop words): the "
+            "lexical part never finds them.",
+            lacking,
+            len(texts),
         )

@@ -127,14 +127,19 @@ def read_tokens(
     vectors = np.empty((len(sequences), encoder.dim), np.float32)
     tokens: list[np.ndarray] = [vectors[:0]] * len(sequences)
     batches = length_buckets(lengths, TOKEN_BUDGET)
+    map_there = None
+    if token_map:
+        map_there = [
+            part.detach().to(encoder.device) for part in (token_map.weight, token_map.bias)
+        ]
 
     def read(rows: Int64[np.ndarray, " rows"]) -> tuple[np.ndarray, list[np.ndarray]]:
         ids = torch.from_numpy(np.stack([sequences[row] for row in rows])).to(encoder.device)
         with torch.inference_mode():
             pooled, states = encoder.vectors_and_states(ids, prompt)
             of_tokens = states.float()
-            if token_map:
-                of_tokens = F.normalize(token_map(of_tokens), dim=-1)
+            if map_there:
+                of_tokens = F.normalize(F.linear(of_tokens, *map_there), dim=-1)
             if merged:
                 of_tokens = merged_neighbours(of_tokens)
         return pooled.cpu().numpy(), list(of_tokens.cpu().numpy())

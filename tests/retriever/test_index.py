@@ -1,6 +1,7 @@
 """An index finds what the retriever's scores say, and is refused where it cannot be trusted."""
 
 import json
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -28,6 +29,7 @@ from sentemb_core.retriever.scores import scores_of_documents
 from sentemb_core.retriever.spec import RetrieverSpec, Vectors
 from sentemb_core.store.locks import file_lock
 from tests.retriever import made
+from tests.second_device import THERE, SecondDevice
 
 ROOT = (Vectors(folder=""),)
 SPECS = {
@@ -297,6 +299,31 @@ def test_an_interrupted_build_leaves_nothing(tmp_path, interrupted):
     with pytest.raises(interrupted):
         Index.build(retriever(), documents(), tmp_path / "index")
     assert [*tmp_path.iterdir()] == []
+
+
+def test_drafts_of_killed_builds_are_removed(tmp_path):
+    (tmp_path / ".index.draft-0" / "words").mkdir(parents=True)
+    (tmp_path / ".other.draft-0").mkdir()
+    Index.build(retriever(), made.documents(3), tmp_path / "index")
+    assert {path.name for path in tmp_path.iterdir()} == {"index", ".other.draft-0"}
+
+
+@pytest.mark.parametrize(("text", "warnings"), [("w5", 0), ("!!! \u2014", 1), ("the of", 1)])
+def test_texts_without_a_word_give_a_warning(tmp_path, caplog, text, warnings):
+    documents = [*made.documents(5), Document("last", [text], None, 5)]
+    Index.build(retriever(SPECS["words"]), documents, tmp_path / "index")
+    assert sum(record.levelname == "WARNING" for record in caplog.records) == warnings
+
+
+def test_an_index_does_not_depend_on_the_device(tmp_path):
+    documents, query = made.documents(20), "w5 w9 w20"
+    here = Index.build(retriever(), documents, tmp_path / "here").search(query)
+    there = made.retriever()
+    with SecondDevice():
+        moved = {name: encoder.to(THERE) for name, encoder in there.encoders.items()}
+        there = replace(there, encoders=moved)
+        hits = Index.build(there, documents, tmp_path / "there").search(query)
+    assert hits == here
 
 
 def test_two_documents_with_one_id_are_refused(tmp_path):
