@@ -1,8 +1,8 @@
 """CPU-milliseconds of a search in an index of 100,000 documents, on one thread: at most 100.
 
 Documents are runs of twelve real sentences; their vectors and token vectors are drawn, so that
-nothing is encoded but the queries. Queries are real sentences, read by MiniLM. It prints the bytes of
-a document by part, and the wall time, which needs an idle machine.
+nothing is encoded but the queries. Queries are real sentences, read by MiniLM. It prints the bytes
+of a document by part, and the wall time, which needs an idle machine.
 
 python benchmarks/index.py [DOCUMENTS]    # about five minutes for 100,000
 """
