@@ -2,8 +2,10 @@
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
-from sentemb_core.encoder.pooling import mean_pool, two_layer_mean
+from sentemb_core.encoder.pooling import last_token, mean_pool, two_layer_mean
 from tests.encoder.starting import start
 
 HIDDEN = torch.tensor([[[1.0, 2.0], [3.0, 6.0], [100.0, 100.0]]])
@@ -38,6 +40,23 @@ def test_each_name_means_two_of_the_hidden_states(pooling, layers):
     assert len(states) == 4
     expected = (states[layers[0]] + states[layers[1]]).mean(1) / 2
     torch.testing.assert_close(encoder(ids), expected)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 4), st.integers(1, 6)), min_size=1, max_size=5),
+    st.integers(0, 4),
+)
+def test_the_last_token_is_found_wherever_the_padding_is(texts, behind):
+    """Texts of a number of pads before their tokens, and pads behind up to one width."""
+    width = max(pads + tokens for pads, tokens in texts) + behind
+    hidden = torch.arange(len(texts) * width * 2.0).reshape(len(texts), width, 2)
+    mask = torch.zeros(len(texts), width, dtype=torch.int64)
+    for row, (pads, tokens) in enumerate(texts):
+        mask[row, pads : pads + tokens] = 1
+    found = last_token(hidden, mask)
+    for row, (pads, tokens) in enumerate(texts):
+        assert found[row].tolist() == hidden[row, pads + tokens - 1].tolist()
+    assert last_token(hidden).tolist() == hidden[:, -1].tolist()
 
 
 def test_two_layers_weigh_the_same():

@@ -5,12 +5,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sentence_transformers import SentenceTransformer
 
 from sentemb_core.encoder.batching import embed_texts
 from sentemb_core.encoder.checkpoint import encoder_digest, load_encoder, save_encoder
 from sentemb_core.encoder.encoder import Encoder
-from sentemb_core.encoder.prompts import FAMILIES, Prompts, family_of
+from sentemb_core.encoder.prompts import FAMILIES, Prompts, family_of, stated_prompts
 from sentemb_core.errors import BadDataError, RecipeError, SentembError, UsageError
 from sentemb_core.methods.parts.copies import twin
 from tests.encoder.published import edit_json, read
@@ -142,6 +144,21 @@ def test_a_method_that_cuts_rows_refuses_the_prompt_of_documents(tmp_path):
     with pytest.raises(RecipeError, match=DOCUMENT):
         _ = read(folder).framed
     assert read(folder, document_prompt="none").framed
+
+
+@given(
+    st.dictionaries(st.sampled_from(["query", "document", "passage", "task"]), st.text(max_size=9)),
+    st.sampled_from(["query", "task", None]),
+)
+def test_prompts_are_the_same_after_they_were_stated(tmp_path_factory, by_name, default):
+    folder = tmp_path_factory.mktemp("stated")
+    stated = {"prompts": by_name}
+    stated |= {"default_prompt_name": default} if default in by_name else {}
+    (folder / STATED).write_text(json.dumps(stated))
+    once = stated_prompts(folder)
+    (folder / STATED).write_text(json.dumps(once.stated()))
+    assert texts_before(stated_prompts(folder)) == texts_before(once)
+    assert stated_prompts(folder).stated() == once.stated()
 
 
 NAMES = [
