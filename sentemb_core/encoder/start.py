@@ -243,9 +243,9 @@ def _encoder_in(folder: Path, config: EncoderConfig) -> Encoder:
         *(settings["max_length"], settings["text_length"]),
     )
     warn_without_prompts(config.name, folder, settings["prompts"])
-    _warn_of_pooling(folder.name, stated["pooling"], settings["pooling"])
     if bare:
         return assembled(parts, settings)
+    _warn_of_pooling(folder.name, stated["pooling"], settings["pooling"])
     layers_of = folder if settings["pooling"] == stated["pooling"] else None
     return assembled(parts, settings, layers_of)
 

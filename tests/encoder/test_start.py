@@ -144,6 +144,13 @@ def test_a_bare_transformer_reads_as_many_tokens_as_it_has_positions(tmp_path):
     assert lengths(read(folder)) == (32, 70)
 
 
+def test_a_bare_transformer_was_trained_with_no_pooling(tmp_path, caplog):
+    folder = foreign(tmp_path)
+    (folder / "modules.json").unlink()
+    assert read(folder, pooling="cls_before_pooler").pooling == "cls_before_pooler"
+    assert warnings(caplog) == []
+
+
 def test_early_releases_named_the_length_after_the_family(tmp_path):
     folder = foreign(tmp_path, max_length=60)
     (folder / "sentence_bert_config.json").rename(folder / "sentence_roberta_config.json")
