@@ -164,13 +164,16 @@ def settings_of(folder: Path) -> Settings:
 
 def length_of(folder: Path) -> int:
     """Largest number of tokens of a text, special tokens included, as the folder states it."""
+    if stated := transformer_settings(folder).get("max_seq_length"):
+        return int(stated)
     longest = (
-        transformer_settings(folder).get("max_seq_length")
-        or read_json(folder / "tokenizer_config.json").get("model_max_length")
+        read_json(folder / "tokenizer_config.json").get("model_max_length")
         or (read_json(folder / "tokenizer.json").get("truncation") or {}).get("max_length")
         or NO_LIMIT_STATED
     )
-    return int(longest) if longest < 1_000_000 else NO_LIMIT_STATED
+    longest = int(longest) if longest < 1_000_000 else NO_LIMIT_STATED
+    positions = read_json(folder / "config.json").get("max_position_embeddings", -1)
+    return min(longest, positions) if positions > 0 else longest  # XLNet's are -1: no limit
 
 
 def transformer_settings(folder: Path) -> Json:

@@ -163,15 +163,15 @@ def family_of(name: str, config: Mapping[str, object]) -> Family | None:
 
 
 def warn_without_prompts(name: str, folder: Path, prompts: Prompts) -> None:
-    """Warn if the encoder is of a family that was trained with prompts, and it has none."""
+    """Warn if the encoder is of a family that was trained with prompts, and has none of queries."""
     family = family_of(name, read_json(folder / "config.json"))
-    if family and not prompts:
+    if family and not prompts.before("query"):
         query, document = map(_quoted, (family.query, family.document))
         log.warning(
-            "%s encoders are trained with prompts, and %s has none: its vectors are worse without. "
-            "For a run: --set encoder.query_prompt=%s --set encoder.document_prompt=%s. For other "
-            "commands, export a folder with prompts: sentemb export %s FOLDER --query-prompt %s "
-            "--document-prompt %s.",
+            "%s encoders are trained with prompts, and %s has none of queries: its vectors are "
+            "worse without. For a run: --set encoder.query_prompt=%s --set "
+            "encoder.document_prompt=%s. For other commands, export a folder with prompts: sentemb "
+            "export %s FOLDER --query-prompt %s --document-prompt %s.",
             *(family.label, name, query, document, name, query, document),
         )
 

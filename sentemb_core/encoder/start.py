@@ -242,7 +242,8 @@ def _encoder_in(folder: Path, config: EncoderConfig) -> Encoder:
         *(folder.name, settings["pooling"], settings["similarity"]),
         *(settings["max_length"], settings["text_length"]),
     )
-    warn_without_prompts(config.name, folder, settings["prompts"])
+    if config.query_prompt is None:
+        warn_without_prompts(config.name, folder, settings["prompts"])
     if bare:
         return assembled(parts, settings)
     _warn_of_pooling(folder.name, stated["pooling"], settings["pooling"])

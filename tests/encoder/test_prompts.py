@@ -196,12 +196,13 @@ def test_the_prompts_of_a_family_are_options(family):
 
 @pytest.mark.parametrize("bare", [False, True])
 def test_a_known_family_without_prompts_is_warned_about(bare, tmp_path, caplog):
-    folder = folder_with(tmp_path / "e5-small", prompts={"query": ""})
+    folder = folder_with(tmp_path / "e5-small", prompts={"query": "", "task": TASK})
     if bare:
         (folder / "modules.json").unlink()
     read(folder)
     (warned,) = [record for record in caplog.records if record.levelname == "WARNING"]
     assert warned.args[:4] == ("E5", str(folder), "'query: '", "'passage: '")
     caplog.clear()
-    read(folder, query_prompt="query: ")
+    for option in ("query: ", "none"):
+        read(folder, query_prompt=option)
     assert not [record for record in caplog.records if record.levelname == "WARNING"]

@@ -151,6 +151,15 @@ def test_a_bare_transformer_was_trained_with_no_pooling(tmp_path, caplog):
     assert warnings(caplog) == []
 
 
+def test_a_tokenizer_states_no_more_tokens_than_the_transformer_was_trained_with(tmp_path):
+    folder = foreign(tmp_path, max_length=60, positions=70)
+    (folder / "sentence_bert_config.json").unlink()
+    edit_json(folder / "tokenizer_config.json", model_max_length=131_072)
+    assert lengths(load_encoder(folder)) == (70, 70)
+    edit_json(folder / "tokenizer_config.json", model_max_length=64)
+    assert lengths(load_encoder(folder)) == (64, 64)
+
+
 def test_early_releases_named_the_length_after_the_family(tmp_path):
     folder = foreign(tmp_path, max_length=60)
     (folder / "sentence_bert_config.json").rename(folder / "sentence_roberta_config.json")
