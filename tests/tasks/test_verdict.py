@@ -40,7 +40,7 @@ def run_with(
     monkeypatch.setattr(verdict, "choice_of", lambda _: SimpleNamespace(label=label))
     retriever = RetrieverResult(
         choice=ref("choice"), scores=ref("retriever_scores"), without_encoder=None,
-        encoders={}, token_maps={},
+        encoders={}, token_maps={}, bases={},
     )  # fmt: skip
     return training(ROWS[:1], 0).model_copy(update={"retriever": retriever})
 
