@@ -229,7 +229,7 @@ class Index:
         rows = allowed
         if len(allowed) > max(CANDIDATES, top):
             by_words = _first_by_words(words, allowed, max(CANDIDATES, top))
-            rows = np.union1d(first, by_words)
+            rows = np.union1d(first[first >= 0], by_words)
         semantic = self._stored.cosines(query.vector, rows)
         if spec.best_sentence:
             best = self._stored.best_sentences(query.vector, rows)

@@ -22,6 +22,9 @@ for the search; a fusion needs the first 1,000 documents, and efSearch must exce
 
 RECALL_QUERIES, RECALL_DEPTH = 200, 100
 
+QUERIES = 256
+"""Queries that are compared with the documents at once: 20 MB of scores."""
+
 Queries = Float32[np.ndarray, "queries dim"]
 Documents = Float32[np.ndarray, "documents dim"]
 Rows = Int64[np.ndarray, " _"]
@@ -47,7 +50,8 @@ class Exact:
 
     def first(self, queries: Queries, count: int) -> Int64[np.ndarray, "queries _"]:
         if len(queries) > 1 or count >= len(self._vectors):
-            return search(queries, self._vectors, count)[0]
+            blocks = np.split(queries, range(QUERIES, len(queries), QUERIES))
+            return np.concatenate([search(some, self._vectors, count)[0] for some in blocks])
         cosines = self._vectors @ queries[0]  # a sixth of the time of `search` for one query
         return np.argpartition(-cosines, count)[None, :count]
 
