@@ -135,6 +135,21 @@ def test_a_hit_has_its_counterpart_and_its_best_sentence(index):
         assert hit.sentence == document.sentences[int((side.sentences @ query).argmax())]
 
 
+@pytest.mark.parametrize(("spec", "share"), [("whole", ["25.0%"]), ("words", [])])
+def test_an_index_logs_the_share_of_texts_that_its_encoder_cuts(spec, share, tmp_path, caplog):
+    caplog.set_level("INFO")
+    documents = [
+        Document("long", ["w5 " * 40, "w6"], None, 0),
+        Document("d", ["w7", "w8"], None, 1),
+    ]
+    Index.build(retriever(SPECS[spec]), documents, tmp_path / "index")
+    lines = [line for line in caplog.messages if "18 tokens" in line]
+    assert len(lines) == len(share)
+    assert all(
+        one in line and "--max-length" in line for one, line in zip(share, lines, strict=True)
+    )
+
+
 def test_without_texts_no_sentence_is_stored(tmp_path):
     secret = Document("a", ["w5 secretword"], None, 0)
     index = Index.build(retriever(), [secret], tmp_path / "index", texts=False)
