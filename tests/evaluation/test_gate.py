@@ -6,7 +6,7 @@ import pytest
 from sentemb_core.config.run import GateConfig
 from sentemb_core.errors import BadDataError
 from sentemb_core.evaluation.diagnostics import shape_of
-from sentemb_core.evaluation.gate import GateDecision, gate
+from sentemb_core.evaluation.gate import GateDecision, gate, other_width
 from sentemb_core.evaluation.ranking import Relevant, ranks_of_relevant
 
 QUERIES, POOL, DIM = 700, 2_300, 48  # as in the demo's corpus
@@ -162,3 +162,50 @@ def test_promotion_needs_six_queries(queries: int, promoted: bool):
 def test_ranks_of_different_splits_are_refused():
     with pytest.raises(BadDataError, match="4 and 5"):
         decision(np.ones(4, np.int64), np.ones(5, np.int64))
+
+
+def test_what_is_below_a_floor_is_not_promoted():
+    """Better than the champion by far, and yet below word search."""
+    start, words = np.full(QUERIES, 50), np.ones(QUERIES, np.int64)
+    candidate = np.where(np.arange(QUERIES) < QUERIES // 2, 1, 50)
+    assert gate(candidate, start, start, collapsed=False, seed=0).promote
+    floors = {"BM25": words, "the start encoder": start}
+    refused = gate(candidate, start, start, collapsed=False, seed=0, floors=floors)
+    assert not refused.promote
+    assert "BM25" in refused.reason
+    assert "and the start encoder" not in refused.reason.partition(". ")[0]
+    level = gate(words, start, start, collapsed=False, seed=0, floors=floors)
+    assert level.promote, "level with a floor"
+
+
+def test_level_and_metric_are_settings():
+    champion = np.full(60, 50)
+    candidate = champion.copy()
+    candidate[:4] = 1
+    strict, loose = (
+        gate(
+            candidate, champion, champion, collapsed=False, seed=0,
+            rules=GateConfig(level=level, margin=0.0),
+        )
+        for level in (0.999, 0.9)
+    )  # fmt: skip
+    assert (strict.promote, loose.promote) == (False, True)
+    assert strict.low < loose.low
+    assert "99.9 %" in strict.reason
+    second = np.full(QUERIES, 2)  # found as often, but never first
+    first = np.ones(QUERIES, np.int64)
+    by_recall, by_rank = (
+        gate(first, second, second, collapsed=False, seed=0, rules=GateConfig(metric=metric))
+        for metric in ("recall_at_5", "mrr_at_10")
+    )
+    assert (by_recall.promote, by_rank.promote) == (False, True)
+    assert by_rank.difference == pytest.approx(0.5)
+    assert "MRR@10" in by_rank.reason
+
+
+def test_another_width_is_no_comparison():
+    decision = other_width(128, 384)
+    assert not decision.promote
+    assert (decision.low, decision.high) == (-1.0, 1.0)
+    for value in ("128", "384", "gate.new_width"):
+        assert value in decision.reason

@@ -12,13 +12,19 @@ from sentemb_core.encoder.checkpoint import save_encoder
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs
 from sentemb_core.types import ArtifactRef
+from tasks.artifacts import RunResult
 from tasks.report import Outcome
+from tasks.retriever import choice_of
 from tasks.validate import scores_of
+from tasks.verdict import verdict_on
 from tests.encoder.starting import start
 from tests.flows.corpora import tiny_run
 
-ROW = re.compile(r"^ (\S.*?)( \*)?  +((?:[01]\.\d{3} +){6})(\d+) *$", re.MULTILINE)
-"""A label, the mark of the returned encoder, six recalls, seconds."""
+ROW = re.compile(r"^ (\S.*?)( \*)?  +((?:[01]\.\d{3} +){6})(\d*) *$", re.MULTILINE)
+"""A label, the mark of what was returned, six recalls, seconds."""
+
+OUTCOME = re.compile(r"^ (\S.*?)  +([01]\.\d{3}) +([01]\.\d{3}) *(?:([+-]\S+) \(.*\))? *$", re.M)
+"""A label, MRR@10 in both directions, and the gain over BM25 before its interval."""
 
 
 @pytest.fixture
@@ -27,6 +33,7 @@ def ways(corpus_file, tmp_path, monkeypatch) -> dict[demo.Way, InfoCSEIDC]:
     save_encoder(start("static"), tmp_path / "saved", "card")
     saved = {"encoder": {"name": str(tmp_path / "saved")}, "initialiser": None, "control": False}
     short = {"rounds": {"max_rounds": 1, "patience": 1}, "register_model": False}
+    short["returns"] = "retriever"
     small = {
         "nothing": tiny_run(corpus_file, name="from-nothing", **short),
         "minilm": tiny_run(corpus_file, name="from-saved", **short, **saved),
@@ -45,6 +52,40 @@ def cells_of(scores: ArtifactRef) -> list[str]:
     ]
 
 
+def check_outcome(output: str, nothing: RunResult, saved: RunResult) -> None:
+    """The end of the demo: five rows with their gains over BM25, and whether to serve."""
+    end = output[output.index("MRR@10") :]
+    names, forward, backward, gains = zip(*OUTCOME.findall(end), strict=True)
+    assert names == (
+        "BM25",
+        "MiniLM",
+        "self-trained encoder",
+        demo.RETRIEVER,
+        demo.WITHOUT_ENCODER,
+    )
+    scores = [
+        nothing.bm25,
+        saved.rows[0].scores,
+        saved.rows[1].scores,
+        saved.retriever.scores,
+        nothing.retriever.scores,
+    ]
+    tests = [scores_of(ref)["test"] for ref in scores]
+    assert forward == tuple(f"{one.document_to_counterpart.mrr_at_10:.3f}" for one in tests)
+    assert backward == tuple(f"{one.counterpart_to_document.mrr_at_10:.3f}" for one in tests)
+    assert [bool(gain) for gain in gains] == [False, True, True, True, True]
+    for gain, one in zip(gains[1:], tests[1:], strict=True):
+        ways = [
+            (getattr(one, way).mrr_at_10 - getattr(tests[0], way).mrr_at_10)
+            * getattr(one, way).queries
+            for way in ("document_to_counterpart", "counterpart_to_document")
+        ]
+        queries = one.document_to_counterpart.queries + one.counterpart_to_document.queries
+        assert float(gain) == pytest.approx(sum(ways) / queries, abs=6e-4)
+    verdict = verdict_on(saved, None)
+    assert verdict.head in " ".join(end.split())
+
+
 @pytest.mark.server
 @pytest.mark.slow
 def test_the_demo_shows_both_runs_between_the_fixed_rows(
@@ -56,6 +97,11 @@ def test_the_demo_shows_both_runs_between_the_fixed_rows(
     runs = {run.config["name"]: run.id for run in last_runs(Store.default())}
     outcomes = {way: outcome_of(runs[config.name])[1] for way, config in ways.items()}
 
+    chosen = {
+        way: choice_of(outcome.training.retriever.choice).label
+        for way, outcome in outcomes.items()
+        if outcome.training.retriever
+    }
     labels, marks, cells, seconds = zip(*ROW.findall(output), strict=True)
     assert labels == (
         "random encoder",
@@ -64,18 +110,25 @@ def test_the_demo_shows_both_runs_between_the_fixed_rows(
         "from nothing: after conpono",
         "from nothing: round 1",
         "from nothing: control 1: neighbours only",
+        f"from nothing: retriever: {chosen['nothing']}",
         "from MiniLM: start",
         "from MiniLM: round 1",
+        f"from MiniLM: retriever: {chosen['minilm']}",
     )
     nothing, saved = outcomes["nothing"].training, outcomes["minilm"].training
-    trained = [row.scores for row in (*nothing.rows, *nothing.controls, *saved.rows)]
-    shown = [nothing.random, nothing.bm25, *trained]
+    shown = [nothing.random, nothing.bm25]
+    for training in (nothing, saved):
+        shown += [row.scores for row in (*training.rows, *training.controls)]
+        shown.append(training.retriever.scores)
     assert [row.split() for row in cells] == [cells_of(scores) for scores in shown]
     costs = {used.stage: used.seconds for used in outcomes["nothing"].timings}
     fixed = (costs["random_scores"], costs["bm25_scores"])
     assert seconds[:2] == tuple(f"{cost:.0f}" for cost in fixed)
-    returned = (2 + nothing.best, 2 + len(nothing.rows) + len(nothing.controls) + saved.best)
-    assert tuple(number for number, mark in enumerate(marks) if mark) == returned
+    assert [label for label, mark in zip(labels, marks, strict=True) if mark] == [
+        labels[6],
+        labels[-1],
+    ]
+    check_outcome(output, nothing, saved)
     for way, config in ways.items():
         lines = [line for line in output.splitlines() if line.endswith(outcomes[way].report)]
         assert [config.name in line for line in lines] == [True]

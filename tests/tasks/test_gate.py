@@ -14,10 +14,13 @@ from sentemb_core.corpus.validation_pool import (
     is_label,
     write_validation_pool,
 )
+from sentemb_core.retriever.folder import save_retriever
+from sentemb_core.retriever.spec import RetrieverSpec
 from sentemb_core.types import ArtifactRef
 from tasks import gate
 from tasks.artifacts import RowKind
 from tasks.registry import Alias, ModelVersion, Promotion, model_ref
+from tests.retriever.made import retriever
 
 CORPUS = CorpusConfig(source="d.jsonl")
 
@@ -216,3 +219,68 @@ def test_serving_text_names_the_version_and_the_champion(alias: Alias, before: i
     assert text.startswith("models:/news/2 is ")
     assert alias in text
     assert ("models:/news/1" in text) == (before == 1)
+
+
+def of_retriever(monkeypatch: pytest.MonkeyPatch, **ranks: np.ndarray) -> Any:
+    """A run whose retriever, start encoder and BM25 have these ranks on the gate split."""
+    monkeypatch.setattr(gate, "unseen_queries", lambda *_: np.full(200, True))
+    monkeypatch.setattr(gate, "gate_ranks", ranks.__getitem__)
+    monkeypatch.setattr(gate, "champion_ranks", lambda *_: ranks["champion"])
+    monkeypatch.setattr(gate, "has_collapsed", lambda *_: False)
+    monkeypatch.setattr(gate, "opened", lambda version: version.artifact)
+    start = SimpleNamespace(scores="start")
+    retriever = SimpleNamespace(scores="retriever")
+    return SimpleNamespace(rows=[start], best=0, texts=None, retriever=retriever, bm25="bm25")
+
+
+@pytest.mark.parametrize(
+    ("new_width", "widths", "promoted"),
+    [(False, (8, 8), True), (False, (8, 16), False), (True, (8, 16), True), (False, (0, 8), False)],
+)
+def test_another_width_is_refused_unless_it_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch, new_width: bool, widths: tuple[int, int], promoted: bool
+):
+    first, last = np.ones(200, np.int64), np.full(200, 50)
+    run = of_retriever(monkeypatch, retriever=first, champion=last, start=last, bm25=last)
+    known = {ref("1").digest: widths[0], ref("2").digest: widths[1]}
+    monkeypatch.setattr(gate, "width_of", lambda model: known[model.digest])
+    serving = champion().model_copy(update={"artifact": ref("2")})
+    config = InfoCSEIDC.model_validate({"corpus": CORPUS, "gate": {"new_width": new_width}})
+    decision = gate.gate_decision(config, run, ref("1"), serving)
+    assert decision.promote is promoted
+    assert ("gate.new_width" in decision.reason) is not promoted
+
+
+@pytest.mark.parametrize(
+    ("floors", "promoted"), [(["bm25", "start"], False), (["start"], True), ([], True)]
+)
+def test_a_retriever_below_word_search_is_promoted_only_without_that_floor(
+    monkeypatch: pytest.MonkeyPatch, floors: list[str], promoted: bool
+):
+    first, last = np.ones(200, np.int64), np.full(200, 50)
+    half = np.where(np.arange(200) < 100, 1, 50)
+    run = of_retriever(monkeypatch, retriever=half, champion=last, start=last, bm25=first)
+    config = InfoCSEIDC.model_validate({"corpus": CORPUS, "gate": {"floors": floors}})
+    assert gate.gate_decision(config, run, REF, None).promote is promoted
+
+
+def test_a_champion_is_read_as_a_retriever_if_it_is_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    """A version that was registered before retrievers is an encoder alone."""
+    save_retriever(retriever(RetrieverSpec(words="bm25")), tmp_path / "words", "A card.")
+    (tmp_path / "encoder").mkdir()
+    places = {ref("1").digest: tmp_path / "words", ref("2").digest: tmp_path / "encoder"}
+    monkeypatch.setattr(gate, "artifact_path", lambda model: places[model.digest])
+    monkeypatch.setattr(gate, "find_encoder", lambda _: None)
+    monkeypatch.setattr(gate, "gate_ranks", lambda scores: scores)
+    monkeypatch.setattr(gate, "tokenise_sentences", lambda *_: "tokens")
+    monkeypatch.setattr(gate, "validate_retriever", lambda *_: "as a retriever")
+    monkeypatch.setattr(gate, "validate_encoder", lambda *_: "as an encoder")
+    texts = cast(Any, SimpleNamespace(documents="d", validation_pool="pool"))
+    found = [
+        gate.champion_ranks(champion().model_copy(update={"artifact": ref(digit)}), texts)
+        for digit in "12"
+    ]
+    assert found == ["as a retriever", "as an encoder"]
+    assert gate.width_of(ref("1")) == 0

@@ -22,6 +22,9 @@ from sentemb_core.errors import (
     UsageError,
 )
 from sentemb_core.evaluation.gate import GateDecision, gate
+from sentemb_core.retriever.folder import DENSE_ONLY, load_retriever, save_retriever
+from sentemb_core.retriever.spec import RetrieverSpec
+from sentemb_core.retriever.start import start_retriever
 from sentemb_core.store.objects import Store
 from tasks import registered_encoders
 from tasks.registered_encoders import canaries_of, find_encoder
@@ -34,6 +37,7 @@ from tasks.registry import (
     registered_artifacts,
 )
 from tasks.servers import EXPERIMENT, experiment_id, mlflow_client, tracking_uri
+from tests.retriever.made import retriever
 from tests.tiny import static
 from tests.waiting import LONG
 
@@ -546,3 +550,21 @@ def test_mlflow_and_sentence_transformers_read_what_was_registered(home, tmp_pat
     assert all(np.array_equal(vectors[0], other) for other in vectors[1:])
     flavor = mlflow.sentence_transformers.load_model(downloaded)
     np.testing.assert_allclose(flavor.encode(texts), vectors[0], atol=1e-6)
+
+
+def test_a_retriever_of_words_alone_is_registered_and_opened(tmp_path, tracked_home):
+    folder = tmp_path / "words"
+    save_retriever(retriever(RetrieverSpec(words="stems_and_letters")), folder, "A card.")
+    version = register(folder, "words", fingerprint="1", canaries=["It has no encoder."])
+    assert "canaries" not in version.tags
+    opened = start_retriever(str(find_encoder("models:/words/1")))
+    assert opened.spec.words == "stems_and_letters"
+    assert (opened.dim, dict(opened.encoders)) == (0, {})
+
+
+def test_an_encoder_registered_before_retrievers_is_a_retriever_of_its_vectors(tmp_path):
+    save_encoder(static(), tmp_path / "encoder", "A card.")
+    register(tmp_path / "encoder", "old", fingerprint="1")
+    opened = load_retriever(find_encoder("models:/old/1"))
+    assert opened.spec == DENSE_ONLY
+    assert opened.dim == 16
