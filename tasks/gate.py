@@ -101,7 +101,7 @@ def registered_version(
             start.encoder.digest,
             config.model_dump(mode="json", exclude=FILE_LOCATIONS),
             training.best,
-            best.encoder.digest,
+            (encoder if training.retriever else best.encoder).digest,
         ),
         metrics={"test R@5": test.recall_at_5, "test MRR@10": test.mrr_at_10},
         tags={
