@@ -35,7 +35,7 @@ from sentemb_core.retriever.index_files import (
     words_folder,
 )
 from sentemb_core.retriever.nearest import RECALL_QUERIES, write_graph
-from sentemb_core.retriever.queries import warn_of_texts
+from sentemb_core.retriever.queries import warn_of_language, warn_of_texts
 from sentemb_core.retriever.retriever import Retriever
 from sentemb_core.retriever.spec import RetrieverSpec
 from sentemb_core.retriever.stored import Stored
@@ -99,6 +99,9 @@ def write_index(
         write = _writers(draft, retriever, files, texts=texts)
         for some in pieces:
             _require_new(some, ids)
+            if spec.vectors and not sentences:
+                root = retriever.encoders[spec.vectors[0].folder]
+                warn_of_language(root, [" ".join(document.sentences) for document in some])
             digests = [digest(*document.sentences).hex() for document in some]
             known = earlier.unchanged(some, digests) if earlier else np.full(len(some), -1)
             done = sentences

@@ -65,6 +65,18 @@ def warn_of_words(words: Sequence[StoredBM25], queries: Sequence[str]) -> None:
         )
 
 
+def warn_of_language(encoder: Encoder, texts: Sequence[str]) -> None:
+    """Warn if the encoder knows few of the documents' tokens."""
+    unknown, tokens = unknown_tokens(encoder.tokenizer, list(texts))
+    if 2 * unknown >= tokens:
+        log.warning(
+            "%d of the first %d tokens of the documents are unknown to the encoder: their vectors "
+            "say little. Take an encoder of their language.",
+            unknown,
+            tokens,
+        )
+
+
 def warn_of_texts(texts: Sequence[str]) -> None:
     """Warn if many texts have no word that the lexical part can find."""
     lacking = sum(next(plain_words(text), None) is None for text in texts)

@@ -351,6 +351,12 @@ def test_texts_without_a_word_give_a_warning(tmp_path, caplog, text, warnings):
     assert sum(record.levelname == "WARNING" for record in caplog.records) == warnings
 
 
+@pytest.mark.parametrize(("text", "warnings"), [("w5 w6", 0), ("w5 unknown", 1), ("nothing", 1)])
+def test_documents_of_another_language_give_a_warning(tmp_path, caplog, text, warnings):
+    Index.build(retriever(SPECS["dense"]), [Document("a", [text], None, 0)], tmp_path / "index")
+    assert sum(record.levelname == "WARNING" for record in caplog.records) == warnings
+
+
 def test_an_index_does_not_depend_on_the_device(tmp_path):
     documents, query = made.documents(20), "w5 w9 w20"
     here = Index.build(retriever(), documents, tmp_path / "here").search(query)
