@@ -19,7 +19,7 @@ FLOW := tests/flows/test_self_training.py::test_a_round_trains_and_annotates_wit
 
 .PHONY: demo test test-all soak check fix ui bench results lock audit clean
 
-demo: $(READY)           ## train two encoders on the shipped corpus; print a table; write two reports
+demo: $(READY)           ## two runs on the shipped corpus: two reports, five rows, serve it or not
 	$(BIN)/python -m flows demo
 
 test: $(READY)           ## unit, property, golden and parity tests, and one flow: at most 5 minutes

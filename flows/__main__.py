@@ -45,7 +45,7 @@ def demo(
     dry_run: DryRun = False,
     json: Json = False,
 ) -> int:
-    """Train from random weights and from MiniLM on the shipped corpus: a table and two reports."""
+    """Run from random weights and from MiniLM on the shipped corpus: reports, and a verdict."""
     from flows.cli.run import demo_command
 
     return demo_command(only, dry_run=dry_run, as_json=json)

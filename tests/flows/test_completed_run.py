@@ -380,7 +380,7 @@ def test_the_report_stands_alone_and_is_complete(first, report):
     for words in (*ROWS, "BM25", "random encoder"):
         assert words in page
     empty = [name for name, value in report.items() if value in (None, [], {}, "")]
-    assert empty == ["labels", "evaluation"]
+    assert empty == ["retriever", "labels", "evaluation"]
     assert report["quarantine"] == {"read": 60, "counts": {}, "rows": [], "file": ""}
     assert "--config" in report["command"]
     assert report["settings"]["training.steps"] == "10"

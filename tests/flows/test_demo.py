@@ -2,8 +2,10 @@
 
 import json
 import re
+from pathlib import Path
 
 import pytest
+from prefect.client.orchestration import get_client
 
 from flows import demo
 from flows.cli.records import outcome_of
@@ -13,8 +15,10 @@ from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs
 from sentemb_core.types import ArtifactRef
 from tasks.artifacts import RunResult
+from tasks.prefect_pages import artifact_key
 from tasks.report import Outcome
 from tasks.retriever import choice_of
+from tasks.servers import experiment_id, mlflow_client
 from tasks.validate import scores_of
 from tasks.verdict import verdict_on
 from tests.encoder.starting import start
@@ -86,6 +90,25 @@ def check_outcome(output: str, nothing: RunResult, saved: RunResult) -> None:
     assert verdict.head in " ".join(end.split())
 
 
+def check_pages(outcome: Outcome, home: Path) -> None:
+    """Prefect's pages show every candidate, and MLflow the choice and its scores."""
+    choice = choice_of(outcome.training.retriever.choice)
+    key = {"artifacts": {"key": {"any_": [artifact_key(f"{outcome.run}-retrievers")]}}}
+    with get_client(sync_client=True) as client:
+        (table,) = client.request("POST", "/artifacts/latest/filter", json=key).json()
+    shown = {row["retriever"]: row["why not"] for row in json.loads(table["data"])}
+    assert list(shown) == [row.candidate.label for row in choice.judged]
+    assert [label for label, reason in shown.items() if reason == "chosen"] == [choice.label]
+    found = mlflow_client(home).search_runs([experiment_id(home)], f"tags.run = '{outcome.run}'")
+    (run,) = [one for one in found if "mlflow.parentRunId" not in one.data.tags]
+    verdict = verdict_on(outcome.training, None)
+    assert run.data.tags["retriever"] == choice.label
+    assert run.data.tags["serve"] == verdict.answer
+    test = scores_of(outcome.training.retriever.scores)["test"].document_to_counterpart
+    assert run.data.metrics["test/document_to_counterpart/mrr_at_10"] == test.mrr_at_10
+    assert run.data.metrics["test/gain over BM25"] == verdict.comparisons[0].gain
+
+
 @pytest.mark.server
 @pytest.mark.slow
 def test_the_demo_shows_both_runs_between_the_fixed_rows(
@@ -129,6 +152,7 @@ def test_the_demo_shows_both_runs_between_the_fixed_rows(
         labels[-1],
     ]
     check_outcome(output, nothing, saved)
+    check_pages(outcomes["minilm"], home)
     for way, config in ways.items():
         lines = [line for line in output.splitlines() if line.endswith(outcomes[way].report)]
         assert [config.name in line for line in lines] == [True]
