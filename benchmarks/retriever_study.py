@@ -253,6 +253,7 @@ def tables(corpus: str, seeds: Sequence[int], count: int) -> list[ResultTable]:
             rows=tuple(row for row in rows if not row.baseline),
             pivot=pivot,
             command=command,
+            caveats=("retriever setup",),
         ),
         ResultTable(
             id=f"retriever {corpus}, differences",
