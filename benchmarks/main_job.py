@@ -34,11 +34,13 @@ CORPORA = {
 DEPTHS = {"sessions": (5, 20)}
 """Corpus -> depths of recall; 5 for the others."""
 
-RULE = "--rounds 2 --set rounds.patience=2 --set validation.candidates=1000"
+RULE = "--rounds 2 --set rounds.patience=2 --set validation.candidates=1000 --return encoder"
 
 
 def command(corpus: str, seed: str, more: str) -> str:
-    """Return the command of one run."""
+    """Return the command of one run; without other options, from nothing on clusters."""
+    more += "" if "--encoder" in more else " --encoder static"
+    more += "" if "--preset" in more else " --preset clusters"
     return f"python -m flows run {CORPORA[corpus]} --name {corpus} {RULE} --seed {seed}{more}"
 
 

@@ -29,6 +29,7 @@ from benchmarks.promises import kept
 SHIPPED = Path(__file__).parents[1] / "data" / "blog_usgov.parquet"
 COLUMNS = ["--id-column", "id", "--text-column", "text", "--counterpart-column", "title"]
 SETTINGS = {
+    "encoder.name": "static",
     "rounds.max_rounds": "2",
     "rounds.patience": "2",
     "corpus.splitter": "regex",
