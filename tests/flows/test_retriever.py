@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from flows import retriever as making
+from flows.cli.run import closing_lines, tables_of
 from flows.infocse_idc import self_train
 from flows.infocse_plus import self_train_and_fine_tune
 from flows.retriever import add_retriever, semantic_bases
@@ -29,6 +30,7 @@ from tasks.retriever import (
     retriever_scores,
     validate_retriever,
 )
+from tasks.verdict import verdict_on
 from tests.encoder.starting import start
 from tests.flows.corpora import bodies_run, in_process, outcome_of, tiny_run, write_corpus
 
@@ -146,6 +148,14 @@ def test_too_few_queries_return_the_first_candidate(
     assert report
     assert [row.label for row in report.candidates if not row.why_not] == [choice.label]
     assert any("100" in text for text in report.trust)
+    outcome = outcome_of(run)
+    served, encoders = tables_of(outcome, config)
+    systems = ["BM25", "start encoder", f"retriever ({choice.label})"]
+    assert [line[0] for line in served.lines()] == systems
+    assert "start" in [line[0] for line in encoders.lines()]
+    head, *lines = closing_lines(outcome, config)
+    assert head == verdict_on(run, None).text
+    assert set(report.commands) <= set(lines)
 
 
 def test_without_titles_pseudo_queries_choose_and_the_parts_are_fitted_again(
