@@ -218,6 +218,7 @@ def test_every_verb_prepares_the_environment_before_it_imports_prefect(corpus_fi
         "compare": ("BM25", "minilm"),
         "lineage": ("models:/x@champion",),
         "encode": (corpus, str(tmp_path / "index.parquet"), *model),
+        "index": (corpus, str(tmp_path / "index"), *model),
         "search": ("words", corpus, *model),
         "evaluate": (corpus, *model),
         "canary": (str(tmp_path), *model),
