@@ -139,11 +139,11 @@ SAMPLED = 200
 """First rows of a corpus that show its language."""
 
 
-def default_encoder(corpus: CorpusConfig) -> tuple[str, str]:
-    """Return the start encoder of a run that names none, and the reason.
+def default_encoder(corpus: CorpusConfig) -> str:
+    """Return the start encoder of a run that names none.
 
     It is MiniLM where its package is installed and knows the words of the corpus. A corpus that
-    cannot be read gets a static table without a reason: the run refuses it.
+    cannot be read gets a static table: the run refuses it with the reason.
     """
     from sentemb_core.encoder.vocabulary import (
         known_word_share,
@@ -153,18 +153,15 @@ def default_encoder(corpus: CorpusConfig) -> tuple[str, str]:
 
     tokenizer = minilm_tokenizer()
     if tokenizer is None:
-        return "static", "the package of MiniLM is not installed"
+        return "static"
     try:
         with silent("sentemb_core.corpus"):
             texts = first_texts(corpus)
     except SentembError:
-        return "static", ""
-    known = known_word_share(tokenizer, texts)
+        return "static"
     unknown, tokens = unknown_tokens(tokenizer, texts)
-    share = f"MiniLM knows {known:.0%} of the words whole (at least {LEAST_KNOWN:.0%} needed)"
-    if known < LEAST_KNOWN or unknown > MOST_UNKNOWN * tokens:
-        return "static", share
-    return "minilm", share
+    known = known_word_share(tokenizer, texts) >= LEAST_KNOWN and unknown <= MOST_UNKNOWN * tokens
+    return "minilm" if known else "static"
 
 
 def first_texts(corpus: CorpusConfig) -> list[str]:

@@ -116,8 +116,10 @@ def run_config(config: AnyRun, as_json: bool, *, resumed: "Run | None" = None) -
     if resumed:
         require_same_corpus(resumed, config)
         remark(where_it_continues(plan_of(config)))
-    elif config.register_model:
-        remark(f"The best encoder will be registered as models:/{config.name} (change: --name).")
+    else:
+        remark(f"Start encoder: {config.encoder.name} (change: --encoder).")
+        if config.register_model:
+            remark(f"The result will be registered as models:/{config.name} (change: --name).")
     with running():
         outcome = run_of(config)
     from tasks.results import terminal

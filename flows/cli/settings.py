@@ -47,7 +47,6 @@ from sentemb_core.config.run import (
     InfoCSEPlus,
     MethodRun,
 )
-from sentemb_core.console import remark
 from sentemb_core.errors import NoNegativesError, UsageError
 from sentemb_core.formats import nearest
 from sentemb_core.options import CorpusOptions
@@ -172,13 +171,9 @@ def default_settings(asked: Json) -> Json:
 def start_for(corpus: Json) -> str:
     """The start encoder of a run that names none: MiniLM if it knows the corpus's words."""
     try:
-        config = CorpusConfig.model_validate(corpus)
+        return default_encoder(CorpusConfig.model_validate(corpus))
     except ValidationError:  # `checked` explains it
         return "static"
-    encoder, why = default_encoder(config)
-    if why:
-        remark(f"Start encoder: {encoder}; {why}. Choose another with --encoder.")
-    return encoder
 
 
 def named_preset(method: str, name: str) -> Json:

@@ -57,7 +57,8 @@ def dry_run(call, corpus_file):
     """Exit code, JSON and stderr of a dry run on the corpus."""
 
     def shown(*options: str) -> tuple[int, str, str]:
-        return call("run", str(corpus_file), *COLUMNS, "--dry-run", "--json", *options)
+        encoder = () if "--encoder" in options else ("--encoder", "static")
+        return call("run", str(corpus_file), *COLUMNS, *encoder, "--dry-run", "--json", *options)
 
     return shown
 
@@ -99,9 +100,17 @@ def no_server(monkeypatch):
         ("run CORPUS --id-column idd --dry-run", "E104", ["'idd'", "'id'"]),
         ("run CORPUS --id-column idd --dry-run --json", "E104", ["'idd'", "'id'"]),
         ("run CORPUS --encoding utf-88", "E001", ["utf-88"]),
-        ("run CORPUS --method hicl", "E303", ["hicl", "--encoder minilm"]),
-        ("run CORPUS --method hicl --dry-run", "E303", ["hicl", "--encoder minilm"]),
-        ("run CORPUS --method conpono --initialiser condenser", "E303", ["condenser"]),
+        ("run CORPUS STATIC --method hicl", "E303", ["hicl", "--encoder minilm"]),
+        (
+            "run CORPUS --method hicl --encoder static --dry-run",
+            "E303",
+            ["hicl", "--encoder minilm"],
+        ),
+        (
+            "run CORPUS --encoder static --method conpono --initialiser condenser",
+            "E303",
+            ["condenser"],
+        ),
         ("run CORPUS --method diffcse --encoder transformer", "E303", ["--initialiser condenser"]),
         ("run CORPUS --method rtd_mlm --encoder transformer", "E303", ["random_head=true"]),
         ("run CORPUS --method fine_tune", "E001", ["--labels", "--counterpart-column"]),
@@ -137,6 +146,7 @@ def test_a_mistake_is_one_line_with_its_code(
     call, corpus_file, arguments: str, code: str, values: list[str]
 ):
     arguments = arguments.replace("COLUMNS", " ".join(COLUMNS))
+    arguments = arguments.replace("STATIC", "--encoder static")
     words = [str(corpus_file) if word == "CORPUS" else word for word in arguments.split()]
     exit_code, out, error = call(*words)
     assert (exit_code, out) == (3 if code in ("E103", "E104") else 2, "")
@@ -163,7 +173,7 @@ def loaded_by(*arguments: str) -> tuple[set[str], str]:
     [
         ("--help", set(), ""),
         ("settings training --method hicl --encoder minilm --json", set(), ""),
-        ("run CORPUS --method simcse", set(), "E303"),
+        ("run CORPUS STATIC --method simcse", set(), "E303"),
         ("run CORPUS --text-column boddy", set(), "E104"),
         ("reproduce list --json", set(), ""),
         ("settings", set(), ""),
@@ -172,7 +182,7 @@ def loaded_by(*arguments: str) -> tuple[set[str], str]:
         ("encode CORPUS INDEX --model models:/x@champion", set(), r"E001 .*/index\.parquet"),
         ("where FOLDER", set(), "E401"),
         (
-            "run CORPUS --id-column id --sentences-column sentences --dry-run --json",
+            "run CORPUS STATIC --id-column id --sentences-column sentences --dry-run --json",
             {"prefect"},
             "",
         ),
@@ -184,6 +194,7 @@ def test_a_verb_imports_only_what_it_needs(
     index = tmp_path / "index.parquet"
     pq.write_table(pa.table({"doc_id": ["a"], "embedding": [[1.0]]}), index)
     places = {"CORPUS": str(corpus_file), "INDEX": str(index), "FOLDER": str(tmp_path)}
+    arguments = arguments.replace("STATIC", "--encoder static")
     loaded, error = loaded_by(*(places.get(word, word) for word in arguments.split()))
     assert loaded == modules
     assert re.search(code, error)
@@ -221,6 +232,7 @@ def test_every_verb_prepares_the_environment_before_it_imports_prefect(corpus_fi
         "index": (corpus, str(tmp_path / "index"), *model),
         "search": ("words", corpus, *model),
         "evaluate": (corpus, *model),
+        "index": (corpus, str(tmp_path / "index"), *model),
         "canary": (str(tmp_path), *model),
         "where": ("models:/x@champion",),
     }
@@ -323,7 +335,7 @@ def test_a_single_label_is_refused_before_anything_runs(call, corpus_file, optio
 
 def test_documents_without_ids_are_warned_of_if_their_halves_decide(call, tmp_path):
     file = str(write_corpus(tmp_path / "documents.jsonl", 60))
-    asked = ("run", file, "--sentences-column", "sentences", "--dry-run")
+    asked = ("run", file, "--encoder", "static", "--sentences-column", "sentences", "--dry-run")
     assert "--id-column" in call(*asked)[2].split("warning")[-1]
     for known in (["--id-column", "id"], ["--counterpart-column", "title"]):
         assert "warning" not in call(*asked, *known)[2]
@@ -339,7 +351,8 @@ def test_a_dry_run_computes_nothing(dry_run, tmp_path):
 
 
 def test_the_table_of_a_dry_run_has_parts_and_counts(call, corpus_file):
-    lines = call("run", str(corpus_file), *COLUMNS, "--dry-run")[1].splitlines()
+    asked = ("run", str(corpus_file), "--encoder", "static", *COLUMNS, "--dry-run")
+    lines = call(*asked)[1].splitlines()
     assert any(" after conpono  train_encoder " in line for line in lines)
     assert sum(line.startswith("11 of 11 ") for line in lines) == 1
 
