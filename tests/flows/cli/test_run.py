@@ -232,7 +232,6 @@ def test_every_verb_prepares_the_environment_before_it_imports_prefect(corpus_fi
         "index": (corpus, str(tmp_path / "index"), *model),
         "search": ("words", corpus, *model),
         "evaluate": (corpus, *model),
-        "index": (corpus, str(tmp_path / "index"), *model),
         "canary": (str(tmp_path), *model),
         "where": ("models:/x@champion",),
     }
