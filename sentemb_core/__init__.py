@@ -1,16 +1,16 @@
 """sentemb: unlabelled documents in, a sentence encoder for their domain out."""
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from sentemb_core.api import Evaluation, Hit, Index, Retriever, evaluate, load, read
+from typing import Any
 
 __all__ = ["Evaluation", "Hit", "Index", "Retriever", "evaluate", "load", "read"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import the interface at its first use: `import sentemb_core` loads no torch."""
+    """Import the interface at its first use: `import sentemb_core` loads no torch.
+
+    Its types are in __init__.pyi, which no stage's code depends on.
+    """
     if name in __all__:
         return getattr(import_module("sentemb_core.api"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
