@@ -93,8 +93,8 @@ def chosen_retriever(run: RunResult, config: RunConfig) -> RetrieverResult:
 def semantic_bases(run: RunResult) -> dict[str, EncoderResult]:
     """Return the encoders to whiten by their label: the best one, the start, the best's control.
 
-    Of a fine-tuned encoder, that one alone. Before any training the start's random table is left
-    out. An encoder that has a map already is replaced by the one below it.
+    A fine-tuned best encoder is returned alone. A static start is left out beside other encoders.
+    An encoder that has a map already is replaced by the one below it.
     """
     best, start = run.best_trained, run.rows[0]
     if best.kind == "fine-tuned":

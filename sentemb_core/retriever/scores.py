@@ -30,6 +30,11 @@ Late = Callable[
 ]
 """Late interaction of the queries at some places with the candidates that are marked."""
 
+Interaction = Callable[
+    [Float32[np.ndarray, "tokens dim"], TokenVectors], Float32[np.ndarray, " candidates"]
+]
+"""Late interaction of one query with some candidates."""
+
 
 @dataclass(frozen=True)
 class Readings:
@@ -60,39 +65,32 @@ def retriever_scorers(spec: RetrieverSpec, documents: Readings, texts: Readings)
 
 def scores_of_documents(spec: RetrieverSpec, texts: Readings, documents: Readings) -> ScoreRows:
     """Return the scores of all documents for the texts at some places."""
-    semantic = None
-    if spec.vectors:
-        semantic = text_scores(texts.side(spec), documents.side(spec), spec.best_sentence)
-    late = None
-    if spec.tokens:
-        first = spec.vectors[0].folder
-        late = _late_of_documents(texts.tokens[first], documents.tokens[first])
-    return _combined(spec, spec.shares[0], semantic, _lexical(spec, texts, documents), late)
+    return _scores(spec, spec.shares[0], texts, documents, text_scores, late_interaction)
 
 
 def scores_of_texts(spec: RetrieverSpec, documents: Readings, texts: Readings) -> ScoreRows:
     """Return the scores of all texts for the documents at some places."""
-    semantic = None
-    if spec.vectors:
-        semantic = document_scores(documents.side(spec), texts.side(spec), spec.best_sentence)
-    late = None
-    if spec.tokens:
-        first = spec.vectors[0].folder
-        late = _late_of_texts(documents.tokens[first], texts.tokens[first])
-    return _combined(spec, spec.shares[1], semantic, _lexical(spec, documents, texts), late)
+    of_texts = late_interaction_of_texts
+    return _scores(spec, spec.shares[1], documents, texts, document_scores, of_texts)
 
 
-def _lexical(spec: RetrieverSpec, queries: Readings, candidates: Readings) -> ScoreRows | None:
-    return lexical_scores(spec.words, queries.texts, candidates.texts) if spec.words else None
-
-
-def _combined(
+def _scores(
     spec: RetrieverSpec,
     share: float,
-    semantic: ScoreRows | None,
-    lexical: ScoreRows | None,
-    late: Late | None,
+    queries: Readings,
+    candidates: Readings,
+    by_vectors: Callable[[Sides, Sides, float], ScoreRows],
+    by_tokens: Interaction,
 ) -> ScoreRows:
+    """Return the scores of all candidates; `by_vectors` and `by_tokens` are of one direction."""
+    semantic = lexical = late = None
+    if spec.words:
+        lexical = lexical_scores(spec.words, queries.texts, candidates.texts)
+    if spec.vectors:
+        semantic = by_vectors(queries.side(spec), candidates.side(spec), spec.best_sentence)
+    if spec.tokens:
+        first = spec.vectors[0].folder
+        late = _late(by_tokens, queries.tokens[first], candidates.tokens[first])
     if semantic is None:
         assert lexical, "a retriever has an encoder or words"
         return lexical
@@ -131,29 +129,15 @@ def combined(
     return ranked_again(total, again, among)
 
 
-def _late_of_documents(texts: TokenVectors, documents: TokenVectors) -> Late:
+def _late(interaction: Interaction, queries: TokenVectors, candidates: TokenVectors) -> Late:
     def late(
         rows: Int64[np.ndarray, " n"], among: Bool[np.ndarray, "n candidates"]
     ) -> Float32[np.ndarray, "n candidates"]:
         scores = np.zeros(among.shape, np.float32)
         for place, row in enumerate(rows.tolist()):
             found = np.flatnonzero(among[place])
-            query = texts.of(np.array([row]))
-            scores[place, found] = late_interaction(query.rows, documents.of(found))
-        return scores
-
-    return late
-
-
-def _late_of_texts(documents: TokenVectors, texts: TokenVectors) -> Late:
-    def late(
-        rows: Int64[np.ndarray, " n"], among: Bool[np.ndarray, "n candidates"]
-    ) -> Float32[np.ndarray, "n candidates"]:
-        scores = np.zeros(among.shape, np.float32)
-        for place, row in enumerate(rows.tolist()):
-            found = np.flatnonzero(among[place])
-            document = documents.of(np.array([row]))
-            scores[place, found] = late_interaction_of_texts(texts.of(found), document.rows)
+            query = queries.of(np.array([row]))
+            scores[place, found] = interaction(query.rows, candidates.of(found))
         return scores
 
     return late

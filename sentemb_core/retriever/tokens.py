@@ -174,9 +174,9 @@ def late_interaction(
 
 
 def late_interaction_of_texts(
-    texts: TokenVectors, document: Float32[np.ndarray, "tokens dim"]
+    document: Float32[np.ndarray, "tokens dim"], texts: TokenVectors
 ) -> Float32[np.ndarray, " texts"]:
-    """Return T of each text with one document; `texts` are in float32."""
+    """Return T of one document with each text; `texts` are in float32."""
     best = (texts.rows @ document.T).max(axis=1)
     sizes = np.diff(texts.starts).astype(np.float32)
     return np.add.reduceat(best, texts.starts[:-1]) / sizes

@@ -47,7 +47,7 @@ def test_both_directions_average_over_the_text(sizes, count, seed):
     assert late_interaction(query, documents) == pytest.approx(np.array(expected), abs=1e-5)
     texts, document = made.tokens(rng, sizes), made.directions(rng, count)
     expected = [loop(text, document) for text in split(texts)]
-    assert late_interaction_of_texts(texts, document) == pytest.approx(np.array(expected), abs=1e-5)
+    assert late_interaction_of_texts(document, texts) == pytest.approx(np.array(expected), abs=1e-5)
 
 
 @given(sizes=SIZES, count=st.integers(1, 5), seed=st.integers(0, 10**6))
