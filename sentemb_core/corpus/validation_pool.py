@@ -332,3 +332,16 @@ class ValidationPool:
     def queries(self, split: Split) -> Int64[np.ndarray, " n"]:
         """Return the positions of this split's queries in the query arrays."""
         return np.flatnonzero(self.query_split == split)
+
+
+def pool_sentences(documents: Path, pool: ValidationPool) -> dict[int, list[str]]:
+    """Return the sentences of every document of a pool, by its row.
+
+    `documents` is a folder that `write_documents` wrote.
+    """
+    wanted = {*pool.query_document.tolist(), *pool.candidate_document.tolist()}
+    return {
+        row: document.sentences
+        for row, document in enumerate(read_documents(documents / "documents.parquet"))
+        if row in wanted
+    }

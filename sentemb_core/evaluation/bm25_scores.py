@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float64
 
-from sentemb_core.corpus.table import read_documents
-from sentemb_core.corpus.validation_pool import ValidationPool
+from sentemb_core.corpus.validation_pool import ValidationPool, pool_sentences
 from sentemb_core.evaluation.sts import StsPairs
 from sentemb_core.evaluation.validation_scores import Scorers
 from sentemb_core.retrieval.bm25 import BM25, ENGLISH, LUCENE, Form
@@ -46,12 +45,7 @@ def pool_texts(documents: Path, pool: ValidationPool) -> tuple[list[str], list[s
     For halves, the first half of the sentences is the query and the second half the candidate. An
     odd sentence belongs to the first half.
     """
-    wanted = {*pool.query_document.tolist(), *pool.candidate_document.tolist()}
-    sentences = {
-        row: document.sentences
-        for row, document in enumerate(read_documents(documents / "documents.parquet"))
-        if row in wanted
-    }
+    sentences = pool_sentences(documents, pool)
     queries = [sentences[row] for row in pool.query_document.tolist()]
     if pool.kind == "counterpart":
         return list(map(" ".join, queries)), [text or "" for text in pool.candidate_text]

@@ -12,8 +12,7 @@ from typing import Literal, NamedTuple
 
 from safetensors.numpy import load_file, save_file
 
-from sentemb_core.corpus.table import read_documents
-from sentemb_core.corpus.validation_pool import ValidationPool, unit_hash
+from sentemb_core.corpus.validation_pool import ValidationPool, pool_sentences, unit_hash
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.evaluation.validation_scores import Scorers
 from sentemb_core.retriever.scores import Readings, retriever_scorers
@@ -44,12 +43,7 @@ def pool_pairs(documents: Path, pool: ValidationPool) -> dict[Query, Pair]:
 
     `documents` is a folder that `write_documents` wrote.
     """
-    wanted = {*pool.query_document.tolist(), *pool.candidate_document.tolist()}
-    sentences = {
-        row: document.sentences
-        for row, document in enumerate(read_documents(documents / "documents.parquet"))
-        if row in wanted
-    }
+    sentences = pool_sentences(documents, pool)
     whole = [sentences[row] for row in pool.query_document.tolist()]
     if pool.kind == "counterpart":
         return {"counterpart": Pair([[text or ""] for text in pool.candidate_text], whole)}
