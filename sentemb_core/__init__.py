@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import Any
 
-__all__ = ["Evaluation", "Hit", "Index", "Retriever", "evaluate", "load", "read"]
+INTERFACE = ["Evaluation", "Hit", "Index", "Retriever", "evaluate", "load", "read"]
 
 
 def __getattr__(name: str) -> Any:
@@ -11,6 +11,6 @@ def __getattr__(name: str) -> Any:
 
     Its types are in __init__.pyi, which no stage's code depends on.
     """
-    if name in __all__:
+    if name in INTERFACE:
         return getattr(import_module("sentemb_core.api"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
