@@ -116,17 +116,23 @@ def encode(
 def index(
     model: Model,
     source: Source,
-    folder: IndexFolder,
+    folder: IndexFolder | None = None,
     *,
     update: Update = False,
     no_texts: NoTexts = False,
     corpus: CorpusOptions = DEFAULTS,
     json: Json = False,
 ) -> int:
-    """Write the index of a corpus: vectors, words and tokens of a retriever, for `search`."""
-    require_arguments("MODEL SOURCE", model, source)
-    from sentemb_core.cli_search import index_command
+    """Write the index of a corpus: vectors, words and tokens of a retriever, for `search`.
 
+    `sentemb index SOURCE FOLDER --update` takes the retriever that wrote the index.
+    """
+    from sentemb_core.cli_search import index_command, updating_model
+
+    if folder is None:  # MODEL is left out
+        source, folder = model, Path(source)
+        model = updating_model(folder, update=update)
+    require_arguments("MODEL SOURCE", model, source)
     return index_command(
         model,
         source,

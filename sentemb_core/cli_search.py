@@ -183,17 +183,38 @@ def lines_of(file: Path) -> list[str]:
         ) from error
 
 
-def stated_model(source: str) -> str:
-    """Return the name of the retriever that wrote an index folder.
+def searching_model(source: str) -> str:
+    """Return the name of the retriever that wrote the index `source`.
 
     Raises:
-        UsageError: `source` is no such folder, or does not name its retriever.
+        UsageError: `source` is no folder that `index` wrote.
+        UnreadableSourceError, MissingEncoderError: as `index_files.stated_model`.
     """
-    from sentemb_core.retriever.index_files import is_index_folder, read_index_file
+    from sentemb_core.retriever.index_files import is_index_folder, stated_model
 
-    if is_index_folder(source) and (model := read_index_file(Path(source)).model):
-        return model
-    raise UsageError(f"{source} names no model. Name it with --model.")
+    if not is_index_folder(source):
+        raise UsageError(
+            "Without --model, `search` needs an index that `python -m flows index` wrote; found "
+            f"{source}. Name the model with --model."
+        )
+    return stated_model(Path(source))
+
+
+def updating_model(folder: Path, *, update: bool) -> str:
+    """Return the name of the retriever that wrote the index in `folder`, for its update.
+
+    Raises:
+        UsageError: the index is new, so its retriever must be named.
+        UnreadableSourceError, MissingEncoderError: as `index_files.stated_model`.
+    """
+    if not update:
+        raise UsageError(
+            f"A new index needs a model; found none for {folder}. Name it with --model (MODEL of "
+            "`sentemb`), or update an index that exists with --update."
+        )
+    from sentemb_core.retriever.index_files import stated_model
+
+    return stated_model(folder)
 
 
 def _hits(

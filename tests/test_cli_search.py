@@ -9,10 +9,12 @@ import pytest
 
 from flows.__main__ import app as flows
 from sentemb_core.cli import app as core
-from sentemb_core.cli_search import asked, stated_model
+from sentemb_core.cli_search import asked
 from sentemb_core.encoder.checkpoint import save_encoder
 from sentemb_core.errors import UsageError
 from sentemb_core.retriever.folder import save_retriever
+from sentemb_core.retriever.index import Index
+from sentemb_core.retriever.index_files import stated_model
 from sentemb_core.retriever.scores import scores_of_documents
 from sentemb_core.retriever.spec import RetrieverSpec
 from tests import tiny
@@ -83,6 +85,37 @@ def test_an_update_encodes_new_and_changed_documents(call, folder, tmp_path):
     assert hits[0]["doc_id"] == "new"
 
 
+@pytest.mark.parametrize("program", [core, flows])
+def test_an_update_takes_the_retriever_that_wrote_the_index(answer, folder, tmp_path, program):
+    model, source, index = *paths(folder, "model", "documents.jsonl"), str(tmp_path / "index")
+    assert answer(core, "index", model, source, index, *COLUMNS)[0] == 0
+    later = tmp_path / "later.jsonl"
+    write(later, json.dumps({"id": "new", "sentences": ["w71 w72"]}))
+    asked = ("index", str(later), index, *COLUMNS[:4], "--update", "--json")
+    code, out, error = answer(program, *asked)
+    assert code == 0, error
+    result = json.loads(out)
+    assert (result["encoded"], result["dropped"]) == (1, 30)
+    assert stated_model(Path(index)) == model
+
+
+@pytest.mark.parametrize("program", [core, flows])
+def test_an_index_whose_retriever_is_gone_is_opened_with_its_new_place(
+    answer, folder, tmp_path, program
+):
+    old, new, index = (str(tmp_path / name) for name in ("old", "new", "index"))
+    save_retriever(made.retriever(), Path(old), "card")
+    source = str(folder / "documents.jsonl")
+    assert answer(core, "index", old, source, index, *COLUMNS)[0] == 0
+    Path(old).rename(new)
+    update = ("index", source, index, *COLUMNS, "--update", "--json")
+    code, _, error = answer(program, *update)
+    assert (code, "E401" in error, index in error) == (2, True, True)
+    named = ("index", new, *update[1:]) if program is core else (*update, "--model", new)
+    code, out, _ = answer(program, *named)
+    assert (code, json.loads(out)["encoded"]) == (0, 0)
+
+
 @pytest.mark.parametrize("source", ["index", "documents.jsonl"])
 @pytest.mark.parametrize("by", ["hybrid", "dense", "words"])
 def test_search_has_the_scores_of_the_retriever(call, folder, source, by):
@@ -129,7 +162,7 @@ def test_flows_searches_an_index_with_the_model_that_wrote_it(answer, home, fold
     index = str(tmp_path / "index")
     code, _, error = answer(flows, "index", source, index, "--model", model, *COLUMNS)
     assert code == 0, error
-    assert stated_model(index) == model
+    assert stated_model(Path(index)) == model
     hits = answer(flows, "search", "w5 w9", index, "--json")[1]
     assert hits == answer(flows, "search", "w5 w9", index, "--model", model, "--json")[1]
     assert hits == answer(flows, "search", "w5 w9", source, "--model", model, "--json", *COLUMNS)[1]
@@ -157,6 +190,12 @@ def test_flows_searches_an_index_with_the_model_that_wrote_it(answer, home, fold
         ("index encoder documents.jsonl index COLUMNS --update", "E202"),
         ("index model documents.jsonl index COLUMNS --update --no-texts", "E001"),
         ("index model index new", "E001"),
+        ("index documents.jsonl new", "E001"),
+        ("index documents.jsonl new --update", "E103"),
+        ("index documents.jsonl model --update", "E103"),
+        ("index documents.jsonl documents.jsonl --update", "E103"),
+        ("index documents.jsonl unnamed COLUMNS --update", "E001"),
+        ("index documents.jsonl cut COLUMNS --update", "E103"),
         ("search model w5 vectors.parquet --by words", "E001"),
     ],
 )
@@ -167,6 +206,11 @@ def test_errors_have_codes(call, folder, command, code):
     if "vectors" in command:
         asked = paths(folder, "encoder", "documents.jsonl", "vectors.parquet")
         call("encode", *asked, *COLUMNS, "--overwrite")
+    if "unnamed" in command:
+        Index.build(made.retriever(), DOCUMENTS[:2], folder / "unnamed")
+    if "cut" in command:
+        index = Index.build(made.retriever(), DOCUMENTS[:2], folder / "cut", model="model")
+        (index.folder / "tokens.npy").unlink()
     words = [" " if word == "BLANK" else word for word in command.split()]
     names = {"new", *(file.name for file in folder.iterdir()), "nosuch.txt"}
     words[1:] = [str(folder / word) if word in names else word for word in words[1:]]

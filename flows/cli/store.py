@@ -171,15 +171,19 @@ def index(
     source: Source,
     folder: IndexFolder,
     *,
-    model: Model,
+    model: Annotated[
+        str | None, Parameter(help="As in `encode`. Default with --update: that of the index.")
+    ] = None,
     update: Update = False,
     no_texts: NoTexts = False,
     corpus: CorpusOptions = DEFAULTS,
     json: Json = False,
 ) -> int:
     """Write the index of a corpus, with a registered model or any other, for `search`."""
+    from sentemb_core.cli_search import index_command, updating_model
+
+    model = model or updating_model(folder, update=update)
     local = local_encoder(model)
-    from sentemb_core.cli_search import index_command
     from tasks.registered_encoders import pinned_name
 
     return index_command(
@@ -210,12 +214,12 @@ def search(
 ) -> int:
     """Find the documents that fit a query best, in an index or in a corpus."""
     from sentemb_core.cli_inputs import require_order
-    from sentemb_core.cli_search import search_command, stated_model
+    from sentemb_core.cli_search import search_command, searching_model
 
     if source is not None:
         require_order("QUERY SOURCE", query, source)
     return search_command(
-        local_encoder(model or stated_model(source or query)),
+        local_encoder(model or searching_model(source or query)),
         query,
         source,
         queries=queries,

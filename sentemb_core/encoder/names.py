@@ -41,8 +41,8 @@ def locate_encoder(name: str) -> EncoderLocation:
     if name.startswith("models:"):
         raise UsageError(
             f"An encoder here is a folder or a name, and {name} is a registered model. `python -m "
-            f"flows where {name}` prints its folder. The commands run, benchmark, encode, search "
-            "and canary of `python -m flows` take the registered model itself."
+            f"flows where {name}` prints its folder. The commands run, benchmark, encode, index, "
+            "search, evaluate and canary of `python -m flows` take the registered model itself."
         )
     if is_word_file(name):
         return "word_vectors"

@@ -25,6 +25,7 @@ from sentemb_core.retriever.index_files import (
     drafted,
     read_index_file,
     sizes_below,
+    stated_model,
     write_index_file,
 )
 from sentemb_core.retriever.nearest import EXACT
@@ -118,22 +119,21 @@ class Index:
         """Open an index with the retriever that wrote it; None: that of its stated name.
 
         Raises:
-            UsageError: the index names no retriever, and none is given.
+            UsageError, MissingEncoderError: as `stated_model`, if no retriever is given.
             UnreadableSourceError: there is no index, or it is damaged.
             OtherEncoderError: another retriever wrote it.
         """
         folder = Path(folder)
         stated = read_index_file(folder)
-        if retriever is None and stated.model is None:
-            raise UsageError(f"{folder} names no retriever. Load its retriever, and pass it.")
-        retriever = retriever or start_retriever(stated.model or "")
+        retriever = retriever or start_retriever(stated_model(folder))
         digest = retriever_digest(retriever)
         if stated.retriever != digest:
+            writer = f"{stated.model}, " if stated.model else ""
             raise OtherEncoderError(
-                f"An index is searched with the retriever that wrote it. {folder} was written by "
-                f"{stated.retriever[:12]}, and this retriever is {digest[:12]} (SHA-256 of its "
-                "parts and weights). Use its retriever, or write the index again with `python -m "
-                "flows index`."
+                f"Only the retriever that wrote an index searches and updates it. {folder} was "
+                f"written by {writer}{stated.retriever[:12]}, and this retriever is {digest[:12]} "
+                "(SHA-256 of its parts and weights). Use that retriever, or write a new index with "
+                "`python -m flows index`."
             )
         return cls(folder, retriever, stated)
 

@@ -27,7 +27,12 @@ from numpy.lib import format as npy
 from pydantic import ValidationError
 
 from sentemb_core.encoder.safety import read_json
-from sentemb_core.errors import StorageError, UnreadableSourceError, UsageError
+from sentemb_core.errors import (
+    MissingEncoderError,
+    StorageError,
+    UnreadableSourceError,
+    UsageError,
+)
 from sentemb_core.store import disk
 from sentemb_core.store.locks import lock_if_free
 from sentemb_core.types import Value
@@ -163,6 +168,28 @@ def read_index_file(folder: Path) -> IndexFile:
     if other := [name for name, size in stated.bytes.items() if found.get(name) != size]:
         raise damaged(folder, f"missing or cut: {', '.join(other)}")
     return stated
+
+
+def stated_model(folder: Path) -> str:
+    """Return the name of the retriever that wrote an index.
+
+    Raises:
+        UnreadableSourceError: as `read_index_file`.
+        UsageError: the index names no retriever.
+        MissingEncoderError: it names a folder or a file that is gone.
+    """
+    model = read_index_file(folder).model
+    if model is None:
+        raise UsageError(
+            f"{folder} does not name the retriever that wrote it. Name its folder (--model, or "
+            "MODEL of `sentemb`), or load it and pass it."
+        )
+    if Path(model).is_absolute() and not Path(model).exists():
+        raise MissingEncoderError(
+            f"{folder} was written with the retriever {model}, which is gone. Name its new place "
+            "(--model, or MODEL of `sentemb`)."
+        )
+    return model
 
 
 def damaged(folder: Path, reason: str) -> UnreadableSourceError:

@@ -531,6 +531,35 @@ def test_a_document_is_found_with_a_registered_model(first, capsys):
     assert hits[0]["score"] >= hits[1]["score"] >= hits[2]["score"]
 
 
+def test_an_index_of_a_registered_model_is_searched_and_updated(first, capsys, tmp_path):
+    source, later, index = (
+        Path(first.config.corpus.source),
+        tmp_path / "later.jsonl",
+        tmp_path / "i",
+    )
+    rows = [json.loads(line) for line in source.read_text("utf-8").splitlines()]
+    assert call("index", str(source), str(index), "--model", CHAMPION, *COLUMNS, "--json") == 0
+    assert last_json(capsys)["encoded"] == len(rows)
+    assert json.loads((index / "index.json").read_text())["model"] == "models:/tiny/1"
+    changed = {"id": rows[1]["id"], "sentences": rows[2]["sentences"]}
+    new = {"id": "new", "sentences": rows[0]["sentences"]}
+    kept = [changed, *rows[2:], new]  # the first document is gone
+    later.write_text("".join(f"{json.dumps(row)}\n" for row in kept), encoding="utf-8")
+    update = ("index", str(later), str(index), *COLUMNS, "--update", "--json")
+    assert call(*update) == 0
+    result = last_json(capsys)
+    assert (result["documents"], result["encoded"], result["dropped"]) == (len(kept), 2, 1)
+    assert call("search", " ".join(rows[0]["sentences"]), str(index), "--json") == 0
+    found = [hit["doc_id"] for hit in last_json(capsys)]
+    assert (found[0], rows[0]["id"] in found) == ("new", False)
+    assert call(*update, "--model", CHAMPION) == 0
+    assert last_json(capsys)["encoded"] == 0
+    start = str(stored(first.outcome.training.rows[0].encoder))
+    for asked in (update, ("search", "river", str(index))):
+        assert call(*asked, "--model", start) == 3
+        assert "E202 " in capsys.readouterr().err
+
+
 def test_the_doctor_finds_nothing_wrong_with_the_home_of_a_run(first, capsys, monkeypatch):
     monkeypatch.setattr("tasks.doctor.FREE_GB", 0.0)
     assert call("doctor", "--json") == 0
