@@ -5,9 +5,9 @@ from typing import Literal
 
 from prefect import flow
 
+from flows.defaults import completed
 from flows.experiments.parts import SHIPPED
 from flows.infocse_idc import infocse_idc
-from flows.presets import merged, preset
 from sentemb_core.config.run import CorpusConfig, InfoCSEIDC
 from sentemb_core.types import ArtifactRef, Json
 from tasks.report import Outcome, result_of
@@ -35,25 +35,31 @@ WITHOUT_ENCODER = "retriever without any pretrained encoder"
 STARTS: dict[Way, str] = {"nothing": "static", "minilm": "minilm"}
 
 BUDGETS: dict[Way, Json] = {
-    "nothing": {"initialiser": {"steps": 600}, "training": {"steps": 400}},
+    "nothing": {
+        "initialiser": {"method": "conpono", "steps": 600},
+        "training": {"steps": 400},
+    },
     "minilm": {"training": {"steps": 32, "batch_size": 32}},
 }
-"""Each start takes two rounds and two controls.
+"""Each start takes two rounds and two controls; its pairs are all pairs of a cluster.
 
 A static encoder overfits this sample after a third of its preset's steps (docs/results). MiniLM has
 few steps to save time.
 """
 
 WAYS: dict[Way, InfoCSEIDC] = {
-    way: InfoCSEIDC.model_validate(
-        merged(preset(encoder), BUDGETS[way])
-        | {
-            "name": f"usgov-from-{way}",
-            "corpus": SAMPLE,
-            "encoder": {"name": encoder},
-            "validation": {"candidates": 1_000},
-            "rounds": {"max_rounds": 2, "patience": 2},
-        }
+    way: completed(
+        InfoCSEIDC.model_validate(
+            BUDGETS[way]
+            | {
+                "name": f"usgov-from-{way}",
+                "corpus": SAMPLE,
+                "encoder": {"name": encoder},
+                "annotation": {"positives": "cluster"},
+                "validation": {"candidates": 1_000},
+                "rounds": {"max_rounds": 2, "patience": 2},
+            }
+        )
     )
     for way, encoder in STARTS.items()
 }

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
+from flows.defaults import completed
 from flows.retriever import add_retriever
 from sentemb_core.config.run import (
     RANDOM_ENCODERS,
@@ -38,7 +39,7 @@ from tasks.corpus import (
 from tasks.encode import encode_sentences, finished_encoder, start_encoder
 from tasks.execution import sub_flow
 from tasks.publish import finish_run
-from tasks.registered_encoders import local_name, pinned_name, with_encoder_names
+from tasks.registered_encoders import local_name
 from tasks.report import Outcome
 from tasks.run_monitor import monitored_run
 from tasks.sources import by_bytes, digest_of_corpus, revision_of
@@ -59,7 +60,7 @@ OnRow = Callable[[EncoderResult], None]
 
 def run_pipeline(config: C, loop: Callable[[C, OnRow], RunResult]) -> Outcome:
     """Run a method's loop as a recorded and tracked run, and publish its best encoder."""
-    config = with_encoder_names(config, pinned_name)
+    config = completed(config)
     with monitored_run(config) as monitor:
         result = loop(config, monitor)
         result = add_mapped_encoders(result, config, monitor)

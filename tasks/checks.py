@@ -35,7 +35,7 @@ from sentemb_core.config.run import (
 from sentemb_core.encoder.names import HEAD_FILE, is_encoder_folder, is_word_file
 from sentemb_core.errors import NoNegativesError, RecipeError, SentembError, UsageError
 from sentemb_core.formats import counted
-from tasks.registered_encoders import local_name, with_encoder_names
+from tasks.registered_encoders import with_local_encoders
 
 if TYPE_CHECKING:
     from sentemb_core.corpus.columns import Row
@@ -59,7 +59,7 @@ def check_run(config: RunConfig) -> None:
         RegistryError: E702, for a registered encoder.
     """
     check_faiss(needed=config.annotation.clustering == "kmeans")
-    config = with_encoder_names(config, local_name)
+    config = with_local_encoders(config)
     check_methods(config, static=config.encoder.name == "static")
     check_corpus(config.corpus)
     check_labels(config)

@@ -2,7 +2,6 @@
 
 import shutil
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -83,12 +82,12 @@ def pinned_name(name: str) -> str:
     return find_version(name).uri if name.startswith("models:") else name
 
 
-def with_encoder_names(config: Config, new_name: Callable[[str], str]) -> Config:
-    """Return the settings with other names of encoders: `pinned_name` or `local_name`."""
+def with_local_encoders(config: Config) -> Config:
+    """Return the settings with the verified folders of registered encoders (`local_name`)."""
     parts = {part: getattr(config, part, None) for part in ("encoder", "annotator")}
     return config.model_copy(
         update={
-            part: encoder.model_copy(update={"name": new_name(encoder.name)})
+            part: encoder.model_copy(update={"name": local_name(encoder.name)})
             for part, encoder in parts.items()
             if encoder
         }

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from flows.benchmark_settings import BenchmarkSettings, fixed_row
 from flows.cli.execute import dry_run_of, exit_code_of, running
-from flows.cli.settings import checked_as, full_path
+from flows.cli.settings import checked_as
+from flows.defaults import full_path
 from flows.environment import prepare
 from sentemb_core.console import print_result, show
 from sentemb_core.errors import UsageError

@@ -13,7 +13,8 @@ from flows.cli.evaluate import (
     run_compare,
 )
 from flows.cli.execute import Job, dry_run_of, exit_code_of, running
-from flows.cli.settings import checked_as, full_path
+from flows.cli.settings import checked_as
+from flows.defaults import full_path
 from flows.environment import prepare
 from sentemb_core.console import emit, print_result, show, terminal_table
 from sentemb_core.errors import UsageError

@@ -16,7 +16,7 @@ from sentemb_core.console import emit, log_to_stderr, print_result, remark, show
 from sentemb_core.formats import counted
 from sentemb_core.store.objects import Store
 from tasks.checks import check_run
-from tasks.registered_encoders import local_name, with_encoder_names
+from tasks.registered_encoders import with_local_encoders
 
 if TYPE_CHECKING:
     from flows.demo import Way
@@ -227,7 +227,7 @@ def flow_and_loop(config: AnyRun) -> "tuple[Callable[[Any], Outcome], Loop]":
 
 def check(config: AnyRun) -> None:
     """Refuse a run that cannot work (`check_run`); warn about settings that may surprise."""
-    config = with_encoder_names(config, local_name)
+    config = with_local_encoders(config)
     check_run(config)
     for warning in (*preset_warnings(config), *label_warnings(config), *id_warnings(config)):
         remark(f"warning {warning}")

@@ -1,6 +1,6 @@
 """The settings of a run, in four layers; a later layer wins.
 
-1. default: `sentemb_core/config/run.py`, and `flows/presets.py` for the start encoder.
+1. default: `sentemb_core/config/run.py`, and `flows/defaults.py` for the start encoder.
 2. preset: named settings of the method, from its paper or its code (`--preset`).
 3. file: a TOML file, or the config.json of a run (`--config`).
 4. command line: options and `--set a.b=value`.
@@ -8,11 +8,8 @@
 A preset named on the command line comes after the file, because a config.json states every setting.
 """
 
-import hashlib
 import json
-import re
 import tomllib
-import unicodedata
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields
 from functools import reduce
@@ -29,19 +26,14 @@ from flows.cli.settings_errors import (
     message,
     option_of,
 )
+from flows.defaults import default_settings, stated, table_at, with_full_paths, with_name
 from flows.presets import (
     as_table,
-    default_pairs,
-    labelled_preset,
     merged,
-    method_preset,
-    preset,
 )
 from sentemb_core.config.methods import METHODS, temperature_of
 from sentemb_core.config.presets import PRESETS, RUN_PRESETS, encoder_of, preset_of
 from sentemb_core.config.run import (
-    BUILT_IN_ENCODERS,
-    CorpusConfig,
     FineTuneRun,
     InfoCSEIDC,
     InfoCSEPlus,
@@ -51,20 +43,10 @@ from sentemb_core.errors import NoNegativesError, UsageError
 from sentemb_core.formats import nearest
 from sentemb_core.options import CorpusOptions
 from sentemb_core.types import Json
-from tasks.checks import default_encoder
-from tasks.registered_encoders import local_name, pinned_name
 
 Model = TypeVar("Model", bound=BaseModel)
 
 AnyRun = InfoCSEIDC | InfoCSEPlus | FineTuneRun | MethodRun
-
-MAYBE_PATHS = (
-    ("corpus", "source"),
-    ("labels", "source"),
-    ("encoder", "name"),
-    ("annotator", "name"),
-)
-"""Settings that may be a path, by table and name."""
 
 CONTRASTING = frozenset(
     name
@@ -103,7 +85,7 @@ def settings(file: Path | None, options: Mapping[str, Any], overrides: Sequence[
     command_layer = nested(given)
     asked = merged(file_layer, command_layer)
     method, preset_name = method_of(asked), asked.get("preset")
-    default_layer = default_settings(asked)
+    default_layer = default_settings(run_kind(asked), asked)
     preset_layer: Json = {}
     if preset_name is not None and isinstance(method, str):
         preset_layer = named_preset(method, str(preset_name))
@@ -148,32 +130,6 @@ def by_name(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 # The layers
-
-
-def default_settings(asked: Json) -> Json:
-    """Defaults for the kind of run and its start encoder."""
-    named = table_at(asked, "encoder").get("name")
-    encoder = local_name(str(named or start_for(table_at(asked, "corpus"))))
-    kind = run_kind(asked)
-    tree = method_preset(encoder) if kind is MethodRun else preset(encoder)
-    if named is None:
-        tree = merged(tree, {"encoder": {"name": encoder}})
-    if issubclass(kind, InfoCSEIDC) and asked.get("preset") is None:
-        tree = merged(tree, default_pairs(encoder, asked))
-    if kind in (FineTuneRun, InfoCSEPlus):
-        part = "training" if kind is FineTuneRun else "fine_tuning"
-        tree = merged(tree, labelled_preset(encoder, part))
-    if kind in (MethodRun, FineTuneRun) and not asked.get("initialiser"):
-        tree.pop("initialiser", None)
-    return tree
-
-
-def start_for(corpus: Json) -> str:
-    """The start encoder of a run that names none: MiniLM if it knows the corpus's words."""
-    try:
-        return default_encoder(CorpusConfig.model_validate(corpus))
-    except ValidationError:  # `checked` explains it
-        return "static"
 
 
 def named_preset(method: str, name: str) -> Json:
@@ -301,45 +257,6 @@ def require_effect(run: AnyRun, given: Collection[str]) -> None:
             )
 
 
-def with_name(tree: Json) -> Json:
-    """Name a run after its corpus: the gate must not compare models of two corpora."""
-    source = table_at(tree, "corpus").get("source")
-    if not isinstance(source, str) or not (name := name_after(source)):
-        return tree
-    return {"name": name} | tree
-
-
-def name_after(source: str) -> str:
-    """Name of a file, a folder or a data set, in the letters that a model's name allows.
-
-    A name without any of these letters becomes a digest: two such corpora are two models.
-    """
-    path = Path(source).absolute()
-    stem = Path(path.stem).stem if path.suffix.lower() == ".gz" else path.stem
-    plain = "".join(c for c in unicodedata.normalize("NFKD", stem) if not unicodedata.combining(c))
-    name = re.sub(r"[^A-Za-z0-9_-]+", "-", plain).strip("-_")[:64]
-    return name or (f"corpus-{hashlib.sha256(stem.encode()).hexdigest()[:8]}" if stem else "")
-
-
-def with_full_paths(tree: Json) -> Json:
-    """Replace paths by absolute paths, and aliases of registered models by versions.
-
-    So a run can be repeated from any folder, with the encoder that it started from.
-    """
-    known = {
-        table: {name: pinned_name(full_path(values[name]))}
-        for table, name in MAYBE_PATHS
-        if isinstance(values := tree.get(table), dict) and isinstance(values.get(name), str)
-    }
-    return merged(tree, known)
-
-
-def full_path(name: str) -> str:
-    """Absolute path of an existing file or folder; any other name unchanged."""
-    exists = name and name not in BUILT_IN_ENCODERS and Path(name).exists()
-    return str(Path(name).absolute()) if exists else name
-
-
 # Trees of settings
 
 
@@ -360,13 +277,6 @@ def set_at(tree: Json, path: str, value: Any) -> None:
     tree[leaf] = value
 
 
-def table_at(tree: Json, path: str) -> Json:
-    """Table at a dotted path; empty if there is none."""
-    for name in path.split("."):
-        tree = as_table(tree.get(name))
-    return tree
-
-
 def method_of(tree: Json) -> Any:
     """Name of the method that trains."""
     return table_at(tree, "training.method").get("name", ROUNDS)
@@ -376,12 +286,12 @@ def method_of(tree: Json) -> Any:
 
 
 def checked(tree: Json) -> AnyRun:
-    """Return the run that a tree of settings describes.
+    """Return the run that a tree of settings describes; a setting left out has the model's default.
 
     Raises:
         UsageError: an unknown or invalid setting (with its path).
     """
-    return checked_as(run_kind(tree), tree)
+    return stated(checked_as(run_kind(tree), tree))
 
 
 def run_kind(tree: Json) -> type[AnyRun]:

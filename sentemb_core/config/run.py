@@ -74,7 +74,8 @@ class EncoderConfig(Config):
     name: str = "static"
     """`static` or `transformer` (random weights, vocabulary of the corpus), `minilm` (the packaged
     all-MiniLM-L6-v2), a folder, a file of word vectors (GloVe, word2vec, fastText), a Hugging Face
-    name, or `models:/NAME@ALIAS`."""
+    name, or `models:/NAME@ALIAS`. Left out: minilm if it is installed and knows the words of the
+    corpus, else static."""
     pooling: Pooling | None = None
     """How token states become a vector. null: as a given folder states, else mean (mutual does not
     state it, erratum E3)."""
@@ -410,7 +411,9 @@ class FineTuneRun(RunConfig):
 
 
 def _check_label_share(validation: ValidationConfig) -> None:
-    if validation.label_share == 0 or validation.halves:
+    """Refuse a share of 0 if it was given; a run sets its own share otherwise."""
+    no_labels = validation.label_share == 0 and "label_share" in validation.model_fields_set
+    if no_labels or validation.halves:
         raise ValueError(
             "labels are counterparts outside the pool: set validation.label_share above 0 (for "
             "example 0.5), and validation.halves to false"

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from flows.defaults import stated
 from sentemb_core.config.run import InfoCSEIDC, RunConfig
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import RunLog, recording
@@ -78,7 +79,7 @@ def write_data_folder(folder: Path, documents: int = 40) -> list[str]:
 
 
 def tiny_run(source: Path, **changes: object) -> InfoCSEIDC:
-    """A run of a second or two."""
+    """A run of a second or two, whose settings left out have the models' defaults."""
     settings: dict[str, object] = {
         "name": "tiny",
         "corpus": {
@@ -99,7 +100,7 @@ def tiny_run(source: Path, **changes: object) -> InfoCSEIDC:
         "rounds": {"max_rounds": 2, "patience": 2},
         "returns": "encoder",
     }
-    return InfoCSEIDC.model_validate(settings | changes)
+    return stated(InfoCSEIDC.model_validate(settings | changes))
 
 
 def in_process(loop: Callable[..., RunResult], config: RunConfig) -> RunResult:

@@ -39,7 +39,7 @@ from sentemb_core.store.runs import Run, last_runs
 from sentemb_core.types import ArtifactRef
 from tasks.artifacts import EncoderResult
 from tasks.prefect_pages import artifact_key
-from tasks.registered_encoders import canaries_of, find_encoder, local_name, with_encoder_names
+from tasks.registered_encoders import canaries_of, find_encoder, with_local_encoders
 from tasks.registry import find_version
 from tasks.report import Outcome, row_and_control
 from tasks.servers import experiment_id, mlflow_client
@@ -489,7 +489,7 @@ def test_a_command_begins_with_a_registered_encoder(worse, capsys):
     asked = settings(None, source | {"encoder.name": CHAMPION}, [])
     version, folder = find_version(CHAMPION).uri, str(find_encoder(CHAMPION))
     assert asked.encoder.name == version
-    assert with_encoder_names(asked, local_name) == settings(
+    assert with_local_encoders(asked) == settings(
         None, source | {"encoder.name": folder}, []
     )  # its presets
     two = settings(None, source, [f"annotator.name={CHAMPION}"])
