@@ -6,6 +6,7 @@ it. `tasks/gate.py` decides its promotion.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -47,6 +48,7 @@ from tasks.train import check_documents, log_segment_share, train_encoder
 from tasks.validate import (
     bm25_scores,
     check_validation_pool,
+    falls_below,
     random_scores,
     recall_at_5,
     validate_encoder,
@@ -193,13 +195,19 @@ def trained_encoder(
 
 
 def stop_rounds(rows: Sequence[EncoderResult], rule: RoundsConfig) -> StoppingDecision:
-    """Decide by R@5 on validation whether another round follows, and which row is the best."""
-    return stopping_decision(
+    """Decide by R@5 on validation whether another round follows, and which row is the best.
+
+    A first round that falls below its start by more than chance is the last, whatever the patience.
+    """
+    decision = stopping_decision(
         [recall_at_5(row.scores) for row in rows],
         patience=rule.patience,
         min_delta=rule.min_delta,
         limit=rule.max_rounds,
     )
+    if decision.go_on and len(rows) == 2 and falls_below(rows[1].scores, rows[0].scores):
+        return replace(decision, go_on=False, reason="below its start by more than chance")
+    return decision
 
 
 # After the loop

@@ -14,6 +14,7 @@ from tasks.corpus import corpus_report, tokenise_sentences
 from tasks.encode import finished_encoder, start_encoder
 from tasks.execution import is_pending, sub_flow
 from tasks.retriever import (
+    CORPUS_TABLE,
     ReadEncoder,
     ReadEncoders,
     choose_retriever,
@@ -22,6 +23,7 @@ from tasks.retriever import (
     is_static,
     read_pool,
     retriever_scores,
+    used_by,
 )
 from tasks.train import train_encoder
 
@@ -38,8 +40,8 @@ AUTO = AnnotationConfig(min_distance=2, positives="related")
 """Pairs of the second training: nearest and probably related sentences, never neighbours."""
 
 
-FITTED = 20_000
-"""Sentences that a whitening is fitted on: fifty for each of MiniLM's dimensions."""
+FITTED = 5_000
+"""Sentences that a whitening is fitted on: as many as a pool of docs/results/retriever.md has."""
 
 
 def add_retriever(run: RunResult, config: RunConfig) -> RunResult:
@@ -67,7 +69,7 @@ def chosen_retriever(run: RunResult, config: RunConfig) -> RetrieverResult:
     encoders = ReadEncoders(
         start=read_encoder("start", start, texts),
         semantic=[whitened(label, base, texts, seed) for label, base in bases.items()],
-        table=read_encoder("table", table, texts) if table else None,
+        table=read_encoder(CORPUS_TABLE, table, texts) if table else None,
         required=run.best_trained.kind == "fine-tuned",
     )
     choice = choose_retriever(encoders, texts.documents, texts.validation_pool, config.task, seed)
@@ -77,15 +79,15 @@ def chosen_retriever(run: RunResult, config: RunConfig) -> RetrieverResult:
         without = retriever_scores(
             encoders, choice, texts.documents, texts.validation_pool, pretrained=False
         )
-    served = encoders
+    served = used_by(choice, encoders)
     if has_held_out(texts.validation_pool):
-        served = fitted_on_all(encoders, bases, texts, seed)
+        served = [fitted_on_all(each, bases, texts, seed) for each in served]
     return RetrieverResult(
         choice=choice,
         scores=scores,
         without_encoder=without,
-        encoders={each.label: each.encoder for each in served.all},
-        token_maps={each.label: each.token_map for each in served.all if each.token_map},
+        encoders={each.label: each.encoder for each in served},
+        token_maps={each.label: each.token_map for each in served if each.token_map},
         bases={label: base.label for label, base in bases.items()},
     )
 
@@ -113,11 +115,18 @@ def semantic_bases(run: RunResult) -> dict[str, EncoderResult]:
 
 def whitened(label: str, base: EncoderResult, texts: Texts, seed: int) -> ReadEncoder:
     """Return an encoder with a soft whitening, its token map, and the pool as it reads it."""
-    encoder = finished_encoder(base.encoder, base.sentences, "soft_whitening", seed, FITTED)
-    token_map = None
-    if not is_static(base.encoder):
-        token_map = fit_token_map(encoder, base.sentences, seed)
+    encoder, token_map = with_maps(base.encoder, base.sentences, seed)
     return read_encoder(label, encoder, texts, token_map)
+
+
+def with_maps(
+    base: ArtifactRef, sentences: ArtifactRef, seed: int
+) -> tuple[ArtifactRef, ArtifactRef | None]:
+    """Return an encoder with a soft whitening, and its token map unless it is a static table."""
+    encoder = finished_encoder(
+        base, sentences, "soft_whitening", seed, FITTED, whole_sentences=True
+    )
+    return encoder, None if is_static(base) else fit_token_map(encoder, sentences, seed)
 
 
 def read_encoder(
@@ -129,23 +138,20 @@ def read_encoder(
 
 
 def fitted_on_all(
-    encoders: ReadEncoders, bases: dict[str, EncoderResult], texts: Texts, seed: int
-) -> ReadEncoders:
-    """Return the same encoders with maps and table fitted on all documents, also held-out ones."""
-
-    def fitted(each: ReadEncoder) -> ReadEncoder:
-        base = bases[each.label].encoder
-        sentences = tokenise_sentences(texts.documents, None, base)
-        encoder = finished_encoder(base, sentences, "soft_whitening", seed, FITTED)
-        token_map = fit_token_map(encoder, sentences, seed) if each.token_map else None
-        return each.model_copy(update={"encoder": encoder, "token_map": token_map})
-
-    table = encoders.table
-    if table:
-        table = table.model_copy(update={"encoder": corpus_table(texts.documents, None, seed)})
-    return encoders.model_copy(
-        update={"semantic": [fitted(each) for each in encoders.semantic], "table": table}
+    read: ReadEncoder, bases: dict[str, EncoderResult], texts: Texts, seed: int
+) -> ReadEncoder:
+    """Return the same encoder with its map, or the table, fitted on all documents."""
+    if read.label == CORPUS_TABLE:
+        return read.model_copy(update={"encoder": corpus_table(texts.documents, None, seed)})
+    if read.label not in bases:
+        return read
+    base = bases[read.label].encoder
+    sentences = tokenise_sentences(texts.documents, None, base)
+    encoder = finished_encoder(
+        base, sentences, "soft_whitening", seed, FITTED, whole_sentences=True
     )
+    token_map = fit_token_map(encoder, sentences, seed) if read.token_map else None
+    return read.model_copy(update={"encoder": encoder, "token_map": token_map})
 
 
 @sub_flow(name="corpus table", flow_run_name="corpus table")

@@ -102,11 +102,24 @@ def pooled_as(encoder: ArtifactRef, pooling: Pooling) -> ArtifactRef:
 
 @stage("finished_encoder", version=2, numeric=("device",))
 def finished_encoder(
-    encoder: ArtifactRef, sentences: ArtifactRef, kind: Map, seed: int, most: int | None = None
+    encoder: ArtifactRef,
+    sentences: ArtifactRef,
+    kind: Map,
+    seed: int,
+    most: int | None = None,
+    *,
+    whole_sentences: bool = False,
 ) -> ArtifactRef:
     """Return the encoder with a map, fitted on its vectors of sentences that are not held out.
 
-    `most` limits the number of these sentences; they are drawn by the seed.
+    Args:
+        encoder: The encoder before the map.
+        sentences: A tokenised corpus.
+        kind: The kind of map.
+        seed: Of a flow, and of the sentences that `most` draws.
+        most: Limit of these sentences.
+        whole_sentences: Whether the result cuts sentences only at the limit of whole texts, and not
+            at the training's (docs/retriever.md).
     """
     import numpy as np
 
@@ -131,6 +144,8 @@ def finished_encoder(
         pooled = pooled_vectors(before, corpus.tokens(trainable), progress=advance)
     with progress(f"fit the {in_words(kind)}", len(trainable)) as advance:
         mapped = with_map(before, pooled, kind, seed=seed, progress=advance)
+    if whole_sentences:
+        mapped.max_length = mapped.text_length
     with new_artifact("model") as draft:
         facts = CardFacts(
             name=f"sentemb {in_words(kind)}", parent=encoder.digest, corpus=sentences.digest

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from sentemb_core.config.run import RunConfig
 from sentemb_core.errors import UnsafeModelError
 from sentemb_core.types import ArtifactRef, Value
-from tasks.artifacts import EncoderResult, RunResult, Texts, artifact_path
+from tasks.artifacts import RunResult, Texts, artifact_path
 from tasks.corpus import tokenise_sentences
 from tasks.registered_encoders import find_encoder, local_name
 from tasks.registry import (
@@ -19,7 +19,7 @@ from tasks.registry import (
     register,
     versions,
 )
-from tasks.retriever import validate_retriever
+from tasks.retriever import path_of_published, validate_retriever
 from tasks.validate import scores_of, validate_encoder
 
 if TYPE_CHECKING:
@@ -121,7 +121,6 @@ def gate_decision(
     """Compare what would be served: the run's model with the champion, or else with the start."""
     from sentemb_core.evaluation.gate import gate, other_width
 
-    best = training.rows[training.best]
     rules = config.gate
     if champion and not rules.new_width and training.retriever:
         widths = width_of(encoder), width_of(opened(champion))
@@ -147,7 +146,7 @@ def gate_decision(
         gate_ranks(served_scores(training))[unseen],
         champion_ranks(champion, training.texts)[unseen] if champion else None,
         start,
-        collapsed=has_collapsed(best, config.validation.candidates),
+        collapsed=has_collapsed(training, config.validation.candidates),
         seed=config.training.seed,
         rules=rules,
         floors=floors,
@@ -230,14 +229,18 @@ def gate_ranks(scores: ArtifactRef) -> "np.ndarray":
     return read_ranks(artifact_path(scores), "gate")
 
 
-def has_collapsed(row: EncoderResult, count: int) -> bool:
-    """Return whether the encoder's sentence vectors have collapsed (`diagnostics.shape_of`)."""
+def has_collapsed(training: RunResult, count: int) -> bool:
+    """Return whether vectors of the published encoder have collapsed (`diagnostics.shape_of`).
+
+    A retriever's encoder is looked at without its whitening.
+    """
     from sentemb_core.annotation.embeddings import Embeddings
     from sentemb_core.corpus.tokens import TokenCorpus
     from sentemb_core.encoder.batching import encode
     from sentemb_core.encoder.checkpoint import load_encoder
     from sentemb_core.evaluation.diagnostics import shape_of, spread
 
+    row = path_of_published(training)[-1]
     corpus = TokenCorpus.open(artifact_path(row.sentences))
     sample = spread(len(corpus), count)
     if row.embeddings:

@@ -10,8 +10,6 @@ from sentemb_core.encoder.card import base_of
 from sentemb_core.errors import SentembError
 from sentemb_core.types import ArtifactRef, Value
 from tasks.artifacts import (
-    EncoderResult,
-    RetrieverResult,
     RunResult,
     artifact_path,
     new_artifact,
@@ -27,7 +25,7 @@ from tasks.report import (
     verdict_of,
     write_report_of,
 )
-from tasks.retriever import choice_of
+from tasks.retriever import CORPUS_TABLE, choice_of, path_of_published, semantic_encoder
 from tasks.run_monitor import RunMonitor, metrics_of
 from tasks.served import candidate_lines, served_table
 from tasks.stage import stage
@@ -150,7 +148,7 @@ def card_of(training: RunResult, config: RunConfig) -> Card:
     """Return the card of what a run publishes: the trainings behind it, and its scores."""
     *before, best = path = path_of_published(training)
     steps, base = [row.label for row in path[1:]], base_of(config.encoder.name)
-    if training.retriever and semantic_encoder(training.retriever) == "table":
+    if training.retriever and semantic_encoder(training.retriever) == CORPUS_TABLE:
         steps, base = ["corpus table"], "static"
     rows = {row.label: row.scores for row in path}
     if training.retriever:
@@ -170,24 +168,6 @@ def card_of(training: RunResult, config: RunConfig) -> Card:
         counterpart=counterpart_of(config),
         rows=rows | baseline_scores(training),
     )
-
-
-def path_of_published(training: RunResult) -> list[EncoderResult]:
-    """Return the encoders behind what is published, from the start on.
-
-    A retriever of the whitened start has learnt nothing, whatever the rounds have learnt.
-    """
-    if training.retriever is None:
-        return training.path
-    base = training.retriever.bases.get(semantic_encoder(training.retriever))
-    rows = (*training.rows, *training.controls)
-    return next((training.path_to(row) for row in rows if row.label == base), training.rows[:1])
-
-
-def semantic_encoder(retriever: RetrieverResult) -> str:
-    """Return the name of a chosen retriever's first encoder; empty for words alone."""
-    vectors = choice_of(retriever.choice).spec.vectors
-    return vectors[0].folder if vectors else ""
 
 
 def baseline_scores(training: RunResult) -> dict[str, ArtifactRef]:

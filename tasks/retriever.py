@@ -4,7 +4,14 @@ import logging
 from typing import TYPE_CHECKING, cast
 
 from sentemb_core.types import ArtifactRef, SearchTask, Value
-from tasks.artifacts import artifact_path, new_artifact, save_json
+from tasks.artifacts import (
+    EncoderResult,
+    RetrieverResult,
+    RunResult,
+    artifact_path,
+    new_artifact,
+    save_json,
+)
 from tasks.execution import is_pending
 from tasks.stage import stage
 
@@ -16,6 +23,9 @@ if TYPE_CHECKING:
     from sentemb_core.retriever.scores import Readings
 
 log = logging.getLogger("sentemb_core.run")
+
+CORPUS_TABLE = "table"
+"""Label of the corpus table among a run's encoders."""
 
 
 class ReadEncoder(Value):
@@ -198,6 +208,14 @@ def readings_of(
     return read_readings(pool_pairs(artifact_path(documents), pool), folders)
 
 
+def used_by(chosen: ArtifactRef, encoders: ReadEncoders) -> list[ReadEncoder]:
+    """Return the encoders of the chosen retriever; all, if the choice is pending."""
+    if is_pending(chosen):
+        return encoders.all
+    used = {each.folder for each in choice_of(chosen).spec.vectors}
+    return [each for each in encoders.all if each.label in used]
+
+
 def is_static(encoder: ArtifactRef) -> bool:
     """Return whether an encoder is a static table, which has no token states; False if pending."""
     from sentemb_core.encoder.modules import is_static as static_folder
@@ -220,3 +238,21 @@ def choice_of(chosen: ArtifactRef) -> "Choice":
     from tasks.artifacts import read_json
 
     return Choice.model_validate(read_json(chosen, "choice"))
+
+
+def path_of_published(training: RunResult) -> list[EncoderResult]:
+    """Return the encoders behind what is published, from the start on.
+
+    A retriever of the whitened start has learnt nothing, whatever the rounds have learnt.
+    """
+    if training.retriever is None:
+        return training.path
+    base = training.retriever.bases.get(semantic_encoder(training.retriever))
+    rows = (*training.rows, *training.controls)
+    return next((training.path_to(row) for row in rows if row.label == base), training.rows[:1])
+
+
+def semantic_encoder(retriever: RetrieverResult) -> str:
+    """Return the name of a chosen retriever's first encoder; empty for words alone."""
+    vectors = choice_of(retriever.choice).spec.vectors
+    return vectors[0].folder if vectors else ""

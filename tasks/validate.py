@@ -245,3 +245,19 @@ def language_of(artifact: ArtifactRef) -> "MaskedLanguage":
 def recall_at_5(artifact: ArtifactRef, split: "Split" = "validation") -> float:
     """Recall@5 from document to counterpart; on validation it chooses the best encoder (mutual)."""
     return scores_of(artifact)[split].document_to_counterpart.recall_at_5
+
+
+def falls_below(scores: ArtifactRef, start: ArtifactRef) -> bool:
+    """Return whether R@5 on validation is below the start's with 95 % confidence."""
+    import numpy as np
+
+    from sentemb_core.evaluation.bootstrap import paired_difference
+    from sentemb_core.evaluation.validation_scores import read_ranks
+
+    if is_dry_run():
+        return False
+    after, before = (
+        (read_ranks(artifact_path(each), "validation") <= 5).astype(np.float64)
+        for each in (scores, start)
+    )
+    return paired_difference(after, before, seed=0).high < 0

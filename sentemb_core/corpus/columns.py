@@ -15,6 +15,7 @@ log = logging.getLogger(__name__)
 SENTENCE_COLUMNS = ("sentences", "titles")
 TEXT_COLUMNS = ("text", "body", "content", "document", "article", "abstract")
 ID_COLUMNS = ("id", "doc_id", "docid", "_id")
+COUNTERPARTS = ("title", "headline", "query", "question", "subject")
 NAME = 60  # characters of a column's name in a message
 
 
@@ -90,12 +91,15 @@ def used_columns(config: CorpusConfig, names: Iterable[str]) -> Columns:
             "Name another --counterpart-column, or leave it out."
         )
     # no id column is guessed: its values may repeat or be empty, and documents would be lost
-    unused = next((name for name in ID_COLUMNS if name in names and not columns.doc_id), None)
-    hint = f" (--id-column {unused} uses column {unused!r})" if unused else ""
-    ids = columns.doc_id or f"row numbers{hint}"
+    # nor a counterpart: a wrong one would judge the run by the wrong task
+    free = [name for name in names if name not in columns]
+    id_hint = "" if columns.doc_id else _unused("--id-column", ID_COLUMNS, free)
+    hint = "" if columns.counterpart else _unused("--counterpart-column", COUNTERPARTS, free)
+    ids = columns.doc_id or f"row numbers{id_hint}"
+    counterpart = columns.counterpart or f"none{hint}"
     if columns.text or columns.sentences:
-        if hint:
-            log.info("ids: %s", ids)
+        if id_hint or hint:
+            log.info("ids: %s; counterpart: %s", ids, counterpart)
         return columns
     for name in SENTENCE_COLUMNS + TEXT_COLUMNS:
         if name in names and name not in (columns.counterpart, columns.doc_id):
@@ -106,7 +110,7 @@ def used_columns(config: CorpusConfig, names: Iterable[str]) -> Columns:
                 "text from column %r (guessed); ids: %s; counterpart: %s; unused columns: %s",
                 name,
                 ids,
-                guessed.counterpart or "none",
+                counterpart,
                 ", ".join(column for column in names if column not in guessed) or "none",
             )
             return guessed
@@ -114,6 +118,12 @@ def used_columns(config: CorpusConfig, names: Iterable[str]) -> Columns:
         f"No column is named {', '.join(SENTENCE_COLUMNS + TEXT_COLUMNS)}: found "
         f"{_listed(names)}. Name the text by --text-column or --sentences-column."
     )
+
+
+def _unused(option: str, usual: Iterable[str], names: list[str]) -> str:
+    """Return the option that would use a column with a usual name, or ""."""
+    name = next((name for name in usual if name in names), None)
+    return f" ({option} {name} uses column {name!r})" if name else ""
 
 
 def _spelled(name: str, names: list[str]) -> str:

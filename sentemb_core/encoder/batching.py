@@ -93,7 +93,7 @@ def _encoded(
     first: int = 0,
 ) -> Float32[np.ndarray, "n dim"]:
     """`finished` of the pooled vectors; rows that overflow bfloat16 are computed in float32."""
-    text_of = _equal_to(sequences)
+    text_of = equal_to(sequences)
     texts = [sequences[row] for row in np.unique(text_of, return_index=True)[1].tolist()]
     lengths = np.fromiter(map(len, texts), np.int64, len(texts))
     weight = np.bincount(text_of) * lengths
@@ -138,8 +138,8 @@ def embed_texts(
     return encode(encoder, encoder.tokenise(texts, role), dtype=dtype)
 
 
-def _equal_to(sequences: Sequence[np.ndarray]) -> Int64[np.ndarray, " n"]:
-    """A number for each sequence, the same for equal sequences, counted by first appearance."""
+def equal_to(sequences: Sequence[np.ndarray]) -> Int64[np.ndarray, " n"]:
+    """Return the same number for equal sequences, counted by first appearance."""
     known: dict[bytes, int] = {}
     numbers = (known.setdefault(sequence.tobytes(), len(known)) for sequence in sequences)
     return np.fromiter(numbers, np.int64, len(sequences))

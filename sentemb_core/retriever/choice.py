@@ -117,10 +117,14 @@ def candidates(
             name: dense(name),
         }
     if table:
-        both = (Vectors(folder=first), Vectors(folder=table, weight=0.5))
+        both = RetrieverSpec(vectors=(Vectors(folder=first), Vectors(folder=table, weight=0.5)))
+        nearest = both.model_copy(update={"best_sentence": 0.5})
+        if not whitened[first]:
+            reranked = nearest.model_copy(update={"tokens": True})
+            specs[f"{first} + {table} + sentences + tokens"] = reranked
         specs |= {
-            f"{first} + {table}": RetrieverSpec(vectors=both),
-            f"{first} + {table} + sentences": RetrieverSpec(vectors=both, best_sentence=0.5),
+            f"{first} + {table}": both,
+            f"{first} + {table} + sentences": nearest,
             f"{table} + sentences + words": without_encoder(table),
         }
     specs |= {

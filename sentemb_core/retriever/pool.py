@@ -6,10 +6,12 @@ random span.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate, chain
 from pathlib import Path
 from random import Random
 from typing import Literal, NamedTuple
 
+import numpy as np
 from safetensors.numpy import load_file, save_file
 
 from sentemb_core.corpus.validation_pool import ValidationPool, pool_sentences, unit_hash
@@ -85,47 +87,71 @@ def write_readings(
 
     spec = RetrieverSpec(vectors=(Vectors(folder=""),), tokens=bool(token_map))
     retriever = Retriever(spec, {"": encoder}, token_map)
-    for kind, pair in pairs.items():
-        sides = {
-            "texts": retriever.read_sentences(pair.texts, documents=False),
-            "documents": retriever.read_sentences(
-                pair.documents, documents=True, progress=progress
-            ),
-        }
-        for name, read in sides.items():
-            side = read.vectors[""]
-            arrays = {"sentences": side.sentences, "vectors": side.vectors, "starts": side.starts}
-            for tokens in read.tokens.values():
-                arrays |= {"tokens": tokens.rows, "token_starts": tokens.starts}
-            save_file(arrays, out / f"{kind.replace(' ', '_')}-{name}.safetensors")
+    for side, items in _sides(pairs).items():
+        documents = side == "documents"
+        read = retriever.read_sentences(
+            list(chain.from_iterable(items)),
+            documents=documents,
+            progress=progress if documents else None,
+        )
+        vectors = read.vectors[""]
+        arrays = {
+            "sentences": vectors.sentences, "vectors": vectors.vectors, "starts": vectors.starts,
+        }  # fmt: skip
+        for tokens in read.tokens.values():
+            arrays |= {"tokens": tokens.rows, "token_starts": tokens.starts}
+        save_file(arrays, out / f"{side}.safetensors")
 
 
 def read_readings(
     pairs: Mapping[Query, Pair], folders: Mapping[str, Path]
 ) -> dict[Query, tuple[Readings, Readings]]:
     """Return texts and documents as all encoders read them (`folders` by encoder)."""
-    found: dict[Query, tuple[Readings, Readings]] = {}
-    for kind, pair in pairs.items():
-        texts, documents = (
-            _readings(items, {
-                name: folder / f"{kind.replace(' ', '_')}-{side}.safetensors"
-                for name, folder in folders.items()
-            })
-            for side, items in (("texts", pair.texts), ("documents", pair.documents))
-        )  # fmt: skip
-        found[kind] = texts, documents
-    return found
+    texts, documents = (
+        _readings(items, {name: folder / f"{side}.safetensors" for name, folder in folders.items()})
+        for side, items in _sides(pairs).items()
+    )
+    return dict(zip(pairs, zip(texts, documents, strict=True), strict=True))
 
 
-def _readings(items: Sentences, files: Mapping[str, Path]) -> Readings:
-    vectors: dict[str, Sides] = {}
-    tokens: dict[str, TokenVectors] = {}
-    for name, file in files.items():
-        arrays = load_file(file)
-        vectors[name] = Sides(arrays["vectors"], arrays["sentences"], arrays["starts"])
-        if "tokens" in arrays:
-            tokens[name] = TokenVectors(arrays["tokens"], arrays["token_starts"])
-    return Readings([" ".join(sentences) for sentences in items], vectors, tokens)
+def _sides(pairs: Mapping[Query, Pair]) -> dict[str, list[Sentences]]:
+    """Return the texts of all kinds of query, and their documents."""
+    return {
+        "texts": [pair.texts for pair in pairs.values()],
+        "documents": [pair.documents for pair in pairs.values()],
+    }
+
+
+def _readings(items: list[Sentences], files: Mapping[str, Path]) -> list[Readings]:
+    """Return one side of each kind of query; a file has them one after the other."""
+    read = {name: load_file(file) for name, file in files.items()}
+    bounds = [0, *accumulate(map(len, items))]
+    return [
+        _reading(of_kind, read, first, end)
+        for of_kind, first, end in zip(items, bounds, bounds[1:], strict=False)
+    ]
+
+
+def _reading(
+    items: Sentences, read: Mapping[str, Mapping[str, np.ndarray]], first: int, end: int
+) -> Readings:
+    """Return the texts `first` to `end - 1` of each file."""
+
+    def part(rows: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return rows[starts[first] : starts[end]], starts[first : end + 1] - starts[first]
+
+    return Readings(
+        [" ".join(sentences) for sentences in items],
+        {
+            name: Sides(file["vectors"][first:end], *part(file["sentences"], file["starts"]))
+            for name, file in read.items()
+        },
+        {
+            name: TokenVectors(*part(file["tokens"], file["token_starts"]))
+            for name, file in read.items()
+            if "tokens" in file
+        },
+    )
 
 
 def pool_scorers(spec: RetrieverSpec, texts: Readings, documents: Readings, kind: Query) -> Scorers:

@@ -20,7 +20,7 @@ from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
 from sentemb_core.documents import Documents
-from sentemb_core.encoder.batching import TOKEN_BUDGET, evaluating, length_buckets
+from sentemb_core.encoder.batching import TOKEN_BUDGET, equal_to, evaluating, length_buckets
 from sentemb_core.encoder.dense import linear
 from sentemb_core.encoder.devices import one_thread_each
 from sentemb_core.encoder.encoder import Encoder
@@ -34,8 +34,8 @@ DIMENSIONS = 128
 MERGED = 2
 """Neighbouring tokens of a document that share a vector."""
 
-FITTED = 100_000
-"""Token states that the whitening is fitted on."""
+FITTED = 20_000
+"""Token states that the whitening is fitted on; 100,000 give the same MRR@10 to .002."""
 
 SCALE = 127
 """int8 of the value 1."""
@@ -115,6 +115,8 @@ def read_tokens(
 ) -> Read:
     """Return sentence vectors (as `batching.encode`) and token vectors from one forward pass.
 
+    Equal texts are read once.
+
     Args:
         encoder: A transformer.
         sequences: Token ids with special tokens, which get no vector.
@@ -123,9 +125,12 @@ def read_tokens(
         merged: Whether `MERGED` neighbours share a vector, in int8: the form of documents.
         progress: Called with the number of texts done.
     """
-    lengths = np.array([len(each) for each in sequences], np.int64)
-    vectors = np.empty((len(sequences), encoder.dim), np.float32)
-    tokens: list[np.ndarray] = [vectors[:0]] * len(sequences)
+    text_of = equal_to(sequences)
+    texts = [sequences[row] for row in np.unique(text_of, return_index=True)[1].tolist()]
+    counts = np.bincount(text_of)
+    lengths = np.array([len(each) for each in texts], np.int64)
+    vectors = np.empty((len(texts), encoder.dim), np.float32)
+    tokens: list[np.ndarray] = [vectors[:0]] * len(texts)
     batches = length_buckets(lengths, TOKEN_BUDGET)
     map_there = None
     if token_map:
@@ -134,7 +139,7 @@ def read_tokens(
         ]
 
     def read(rows: Int64[np.ndarray, " rows"]) -> tuple[np.ndarray, list[np.ndarray]]:
-        ids = torch.from_numpy(np.stack([sequences[row] for row in rows])).to(encoder.device)
+        ids = torch.from_numpy(np.stack([texts[row] for row in rows])).to(encoder.device)
         with torch.inference_mode():
             pooled, states = encoder.vectors_and_states(ids, prompt)
             of_tokens = states.float()
@@ -150,11 +155,12 @@ def read_tokens(
             vectors[rows] = pooled
             for row, each in zip(rows.tolist(), states, strict=True):
                 tokens[row] = each
-            done += len(rows)
+            done += int(counts[rows].sum())
             if progress:
                 progress(done)
-    starts = np.concatenate([[0], np.cumsum([len(each) for each in tokens])]).astype(np.int64)
-    return Read(vectors, TokenVectors(np.concatenate(tokens), starts))
+    of_texts = [tokens[row] for row in text_of.tolist()]
+    starts = np.concatenate([[0], np.cumsum([len(each) for each in of_texts])]).astype(np.int64)
+    return Read(vectors[text_of], TokenVectors(np.concatenate(of_texts), starts))
 
 
 def merged_neighbours(tokens: Float[Tensor, "batch time dim"]) -> Tensor:

@@ -75,7 +75,7 @@ def test_a_likely_column_is_suggested(options, columns: list[str], suggested: st
 
 @pytest.mark.parametrize("column", ["id", "doc_id", "docid", "_id", None])
 def test_guessed_text_and_unnamed_ids_are_logged_until_named(caplog, column: str | None) -> None:
-    names = [column or "key", "title", "body"]
+    names = [column or "key", "tag", "body"]
     with caplog.at_level(logging.INFO, "sentemb_core.corpus.columns"):
         both = {"text_column": "body", "id_column": names[0]}
         used_columns(CorpusConfig(source="a", **both), names)
@@ -85,9 +85,18 @@ def test_guessed_text_and_unnamed_ids_are_logged_until_named(caplog, column: str
         used_columns(CorpusConfig(source="a", text_column="body"), names)
     first, *others = caplog.records
     text, ids, *rest = first.args
-    assert (text, rest) == ("body", ["none", f"{names[0]}, title"])
+    assert (text, rest) == ("body", ["none", f"{names[0]}, tag"])
     assert f"--id-column {column} " in ids if column else "--" not in ids
-    assert [record.args for record in others] == ([(ids,)] if column else [])
+    assert [record.args for record in others] == ([(ids, "none")] if column else [])
+
+
+def test_a_usual_counterpart_is_named_until_it_is_used(caplog) -> None:
+    with caplog.at_level(logging.INFO, "sentemb_core.corpus.columns"):
+        for column in (None, "title"):
+            given = {"text_column": "body", "id_column": "id", "counterpart_column": column}
+            used_columns(CorpusConfig(source="a", **given), ["id", "title", "body"])
+    (record,) = caplog.records
+    assert "--counterpart-column title " in record.args[1]
 
 
 def test_a_table_without_a_usual_text_column_is_refused() -> None:

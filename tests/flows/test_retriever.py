@@ -21,12 +21,13 @@ from sentemb_core.store.objects import Store
 from sentemb_core.types import ArtifactRef
 from tasks.artifacts import RetrieverResult, RunResult, artifact_path, save_json
 from tasks.execution import dry_run, without_prefect
-from tasks.publish import path_of_published, published_model
+from tasks.publish import published_model
 from tasks.report import full_report
 from tasks.retriever import (
     ReadEncoder,
     ReadEncoders,
     choice_of,
+    path_of_published,
     retriever_scores,
     validate_retriever,
 )

@@ -173,15 +173,16 @@ def test_folders_without_a_fitting_head_are_refused(corpus_file: Path, tmp_path)
 
 
 def test_the_gate_reads_the_stored_vectors(corpus_file: Path, monkeypatch: pytest.MonkeyPatch):
-    row = trained(tiny_method(corpus_file)).rows[-1]
-    bare = row.model_copy(update={"embeddings": None})
-    assert has_collapsed(row, 100) == has_collapsed(bare, 100)
+    run = trained(tiny_method(corpus_file))
+    without = [row.model_copy(update={"embeddings": None}) for row in run.rows]
+    bare = run.model_copy(update={"rows": without})
+    assert has_collapsed(run, 100) == has_collapsed(bare, 100)
 
     def refuse(*_: object) -> None:
         raise AssertionError("encoded again")
 
     monkeypatch.setattr("sentemb_core.encoder.batching.encode", refuse)
-    assert not has_collapsed(row, 100)
+    assert not has_collapsed(run, 100)
     with pytest.raises(AssertionError, match="encoded again"):
         has_collapsed(bare, 100)
 

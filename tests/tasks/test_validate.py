@@ -1,7 +1,9 @@
 """The number that rounds, epochs and cycles are judged by."""
 
 from types import SimpleNamespace
+from typing import Any, cast
 
+import numpy as np
 import pytest
 import torch
 
@@ -73,3 +75,17 @@ def test_words_are_rescored_by_cosines_of_an_encoder_of_inner_products_too(docum
             for one, alpha in ((encoder, 20.0), (enlarged(encoder), 20.0), (encoder, 0.0))
         )
     assert rescored == again != words
+
+
+@pytest.mark.parametrize(("hits", "expected"), [(60, True), (92, False), (98, False)])
+def test_a_round_falls_below_its_start_only_by_more_than_chance(
+    monkeypatch: pytest.MonkeyPatch, hits: int, expected: bool
+):
+    """The start finds 95 of 100 counterparts among the first five."""
+    counts = {"round": hits, "start": 95}
+    monkeypatch.setattr(validate, "artifact_path", lambda ref: ref)
+    monkeypatch.setattr(
+        "sentemb_core.evaluation.validation_scores.read_ranks",
+        lambda name, _: np.where(np.arange(100) < counts[name], 5, 6),
+    )
+    assert validate.falls_below(cast(Any, "round"), cast(Any, "start")) is expected
