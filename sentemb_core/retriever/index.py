@@ -4,6 +4,7 @@ A query's candidates are the first `CANDIDATES` documents by vectors, and as man
 scores are those of `retriever.scores`, standardised over the candidates.
 """
 
+import logging
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -37,6 +38,8 @@ from sentemb_core.retriever.start import start_retriever
 from sentemb_core.retriever.stored import Rows, Stored
 from sentemb_core.retriever.tokens import late_interaction
 from sentemb_core.retriever.words import summed
+
+log = logging.getLogger(__name__)
 
 By = Literal["hybrid", "dense", "words"]
 """hybrid: all parts of the retriever; dense: without words; words: these alone."""
@@ -159,7 +162,13 @@ class Index:
             self.stated = _described(
                 draft, stated.retriever, stated.model, stated.dim, stated.exact, written
             )
+        had_counterparts = self._stored.has_counterparts
         self._stored = Stored(self.folder, self.retriever.spec, self.stated)
+        if had_counterparts and not self._stored.has_counterparts:
+            log.warning(
+                "No document has a counterpart any more: hits show none. If the documents have "
+                "titles, update again with --counterpart-column."
+            )
         return written
 
     def search(

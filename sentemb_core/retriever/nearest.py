@@ -76,19 +76,20 @@ class Graph:
 def write_graph(vectors: Iterable[Documents], queries: Queries, file: Path) -> Approximate:
     """Write a graph of these vectors (in blocks), and return its settings and recall."""
     faiss = import_faiss()
-    graph: Any = None
-    exact: list[np.ndarray] = []
+    graph = faiss.IndexHNSWFlat(queries.shape[1], LINKS, faiss.METRIC_INNER_PRODUCT)
+    graph.hnsw.efConstruction = BUILD_DEPTH
+    exact = faiss.ResultHeap(len(queries), RECALL_DEPTH, keep_max=True)
     for block in vectors:
-        if graph is None:
-            graph = faiss.IndexHNSWFlat(block.shape[1], LINKS, faiss.METRIC_INNER_PRODUCT)
-            graph.hnsw.efConstruction = BUILD_DEPTH
-        exact.append(queries @ block.T)
+        scores, rows = faiss.knn(queries, block, RECALL_DEPTH, faiss.METRIC_INNER_PRODUCT)
+        exact.add_result(scores, np.where(rows < 0, rows, rows + graph.ntotal))
         graph.add(block)
+    exact.finalize()
     faiss.write_index(graph, str(file))
     graph.hnsw.efSearch = SEARCH_DEPTH
-    best = np.argsort(-np.concatenate(exact, axis=1), axis=1)[:, :RECALL_DEPTH]
     found = graph.search(queries, RECALL_DEPTH)[1]
-    shares = [len(np.intersect1d(*rows)) / len(rows[0]) for rows in zip(best, found, strict=True)]
+    shares = [  # of fewer documents, the last rows are -1
+        np.isin(best[best >= 0], rows).mean() for best, rows in zip(exact.I, found, strict=True)
+    ]
     return Approximate(
         links=LINKS,
         build_depth=BUILD_DEPTH,

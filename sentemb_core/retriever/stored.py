@@ -136,6 +136,11 @@ class Stored:
         return texts[0][nearest]
 
     @property
+    def has_counterparts(self) -> bool:
+        """Whether a document has a counterpart."""
+        return any(counterpart is not None for counterpart in self.counterparts)
+
+    @property
     def has_texts(self) -> bool:
         """Whether the sentences of the documents are stored."""
         return self._texts is not None

@@ -220,6 +220,14 @@ def assert_same(one: Path, other: Path) -> None:
             assert (one / file).read_bytes() == (other / file).read_bytes()
 
 
+@pytest.mark.parametrize(("title", "warnings"), [("w6", 0), (None, 1)])
+def test_an_update_that_drops_all_counterparts_gives_a_warning(index, caplog, title, warnings):
+    index.update([Document("d0", ["w5"], title, 0)])
+    assert sum(record.levelname == "WARNING" for record in caplog.records) == warnings
+    index.update([Document("d0", ["w5"], title, 0)])
+    assert sum(record.levelname == "WARNING" for record in caplog.records) == warnings
+
+
 def test_an_update_without_a_document_leaves_the_index(index):
     before = index.search("w5 w9")
     with pytest.raises(EmptyCorpusError):
@@ -254,6 +262,15 @@ def test_a_corpus_of_one_document_is_found(tmp_path):
     assert index.search("w70", by="words") == []
 
 
+@pytest.mark.parametrize("spec", ["dense", "best sentence"])
+@pytest.mark.parametrize("count", [12, 90, 150])
+def test_a_graph_of_few_documents_finds_them_all(tmp_path, spec, count):
+    documents, mine = made.documents(count), retriever(SPECS[spec])
+    found = Index.build(mine, documents, tmp_path / "index", exact=10).stated.approximate
+    assert found is not None
+    assert found.recall == 1
+
+
 @pytest.mark.parametrize("exact", [10, 1_000])
 def test_a_graph_finds_the_first_documents(tmp_path, monkeypatch, exact):
     monkeypatch.setattr(index_module, "CANDIDATES", 30)
@@ -270,10 +287,6 @@ def test_a_graph_finds_the_first_documents(tmp_path, monkeypatch, exact):
     assert Index.open(index.folder, index.retriever).search("w5")
 
 
-def remove(name: str):
-    return lambda folder: (folder / name).unlink()
-
-
 def cut(name: str):
     return lambda folder: (folder / name).write_bytes((folder / name).read_bytes()[:-5])
 
@@ -288,20 +301,28 @@ def turn_a_byte(folder: Path) -> None:
 @pytest.mark.parametrize(
     "damage",
     [
-        remove("index.json"),
-        remove("documents.parquet"),
-        remove("tokens.npy"),
-        remove("words_stems/data.csc.index.npy"),
         cut("sentences.npy"),
         cut("texts.arrow"),
         cut("index.json"),
         turn_a_byte,
     ],
 )
-def test_a_damaged_or_incomplete_index_is_refused(index, damage):
+def test_a_damaged_index_is_refused(index, damage):
     damage(index.folder)
     with pytest.raises(UnreadableSourceError):
         Index.open(index.folder, index.retriever)
+
+
+def test_every_file_of_an_index_is_needed(tmp_path):
+    index = Index.build(retriever(), made.documents(30), tmp_path / "index", exact=10)
+    files = [file for file in index.folder.rglob("*") if file.is_file()]
+    assert {"vectors.faiss", "texts.arrow", "tokens_starts.npy"} <= {file.name for file in files}
+    for file in files:
+        file.rename(tmp_path / "away")
+        with pytest.raises(UnreadableSourceError):
+            Index.open(index.folder, index.retriever)
+        (tmp_path / "away").rename(file)
+    assert len(Index.open(index.folder, index.retriever)) == 30
 
 
 def test_an_index_of_another_retriever_is_refused(index):
