@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file
 
 from flows import retriever as making
 from flows.cli.run import closing_lines, tables_of
@@ -12,6 +13,7 @@ from flows.infocse_idc import self_train
 from flows.infocse_plus import self_train_and_fine_tune
 from flows.retriever import add_retriever, semantic_bases
 from sentemb_core.config.run import InfoCSEIDC, InfoCSEPlus, RunConfig
+from sentemb_core.corpus.validation_pool import ValidationPool
 from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
 from sentemb_core.evaluation.validation_scores import read_ranks
 from sentemb_core.retriever import choice as choosing
@@ -98,6 +100,13 @@ def test_a_run_from_nothing_returns_a_retriever_of_its_round_and_its_control(cor
     assert add_retriever(run.model_copy(update={"retriever": None}), config).retriever is None
 
 
+@pytest.fixture
+def all_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run keeps all its encoders, so that a test can choose another retriever."""
+    monkeypatch.setattr(making, "used_by", lambda _, encoders: encoders.all)
+
+
+@pytest.mark.usefixtures("all_used")
 def test_what_is_published_scores_as_what_was_judged(corpus_file: Path, transformer: str):
     config = untrained(corpus_file, transformer)
     run = returning(config)
@@ -141,8 +150,9 @@ def test_too_few_queries_return_the_first_candidate(
     monkeypatch.setattr(choosing, "FEWEST_QUERIES", 100)
     config = tiny_run(corpus_file, **ONE_ROUND)
     run = returning(config)
-    _, choice = retriever_of(run)
+    made, choice = retriever_of(run)
     assert choice.fixed
+    assert [*made.encoders] == [each.folder for each in choice.spec.vectors], "what is served"
     first = next(iter(semantic_bases(run)))
     assert choice.label == f"{first} + sentences + words"
     report = full_report(outcome_of(run), config).retriever
@@ -159,6 +169,7 @@ def test_too_few_queries_return_the_first_candidate(
     assert set(report.commands) <= set(lines)
 
 
+@pytest.mark.usefixtures("all_used")
 def test_without_titles_pseudo_queries_choose_and_the_parts_are_fitted_again(
     tmp_path: Path, transformer: str
 ):
@@ -172,12 +183,9 @@ def test_without_titles_pseudo_queries_choose_and_the_parts_are_fitted_again(
             label: making.whitened(label, base, run.texts, config.training.seed)
             for label, base in semantic_bases(run).items()
         }
-    readings = {file.name for file in artifact_path(judged["whitened start"].readings).iterdir()}
-    assert {name.rpartition("-")[0] for name in readings} == {
-        "first_half",
-        "first_sentence",
-        "span",
-    }
+    readings = load_file(artifact_path(judged["whitened start"].readings) / "texts.safetensors")
+    pool = ValidationPool.open(artifact_path(run.texts.validation_pool))
+    assert len(readings["vectors"]) == 3 * len(pool.query_document), "three kinds of query"
     for label, one in judged.items():
         assert made.encoders[label] != one.encoder, "fitted on the held-out documents, too"
         assert made.token_maps[label] != one.token_map
