@@ -18,7 +18,9 @@ EXACT = 1_000_000
 
 LINKS, BUILD_DEPTH, SEARCH_DEPTH = 32, 200, 2_000
 """M, efConstruction and efSearch of HNSW (Malkov and Yashunin 2018). faiss takes 32 and 40, and 16
-for the search; a fusion needs the first 1,000 documents, and efSearch must exceed that."""
+for the search; a fusion needs the first 1,000 documents, and efSearch must exceed that. 100,000
+drawn vectors of 64 dimensions: efConstruction 40 finds 95 % of the exact first 1,000 after a build
+of 6 CPU-seconds, 200 finds 98 % after 31. Of a million, 40 finds 83 %."""
 
 RECALL_QUERIES, RECALL_DEPTH = 200, 100
 
