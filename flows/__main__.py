@@ -182,6 +182,7 @@ for verb in (
     store.report,
     store.register,
     store.promote,
+    store.rollback,
     store.encode,
     store.index,
     store.search,

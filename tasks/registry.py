@@ -33,7 +33,7 @@ from sentemb_core.errors import (
     UnsafeModelError,
     UsageError,
 )
-from sentemb_core.evaluation.gate import GateDecision
+from sentemb_core.evaluation.gate import PROMOTED, GateDecision
 from sentemb_core.formats import nearest
 from sentemb_core.redaction import first_line, redacted
 from sentemb_core.store.disk import remove, storage_errors, unique
@@ -87,6 +87,8 @@ TAKEN_DOWN = (
     "Not compared: it was the champion, and a person took it down. To restore it, set the alias "
     "champion by hand (docs/serving.md)."
 )
+
+IS_CHAMPION = "It is the champion."
 
 Alias = Literal["champion", "challenger"]
 
@@ -350,20 +352,45 @@ def promote(
         number = str(version.version)
         alias: Alias = "champion" if decision.promote else "challenger"
         client.set_model_version_tag(version.name, number, "gate", decision.reason)
-        run = version.tags.get("run")
-        page = f" Run {run}: reports/{run}/report.html." if run else ""
-        client.update_model_version(version.name, number, decision.reason + page)
+        describe(client, version, decision.reason)
         if decision.promote:
             if champion:
                 client.set_registered_model_alias(version.name, "previous", str(champion.version))
                 client.delete_model_version_tag(version.name, str(champion.version), STOOD)
-            challenger = lookup(client, version.name, "challenger")
-            if challenger and challenger.version == version.version:
-                client.delete_registered_model_alias(version.name, "challenger")
+            drop_challenger(client, version)
         client.set_registered_model_alias(version.name, alias, number)
         if decision.promote:  # last, so that a process killed before has taken no version down
             client.set_model_version_tag(version.name, number, STOOD, "yes")
+            if champion:
+                replaced = f"{version.uri} replaced it as the champion."
+                describe(client, champion, f"{replaced} {reason_then(champion)}")
     return Promotion(version=version, alias=alias, reason=decision.reason, before=champion)
+
+
+def describe(client: "MlflowClient", version: ModelVersion, state: str) -> None:
+    """Write what became of a version as its description on MLflow's pages."""
+    run = version.tags.get("run")
+    page = f" Run {run}: reports/{run}/report.html." if run else ""
+    client.update_model_version(version.name, str(version.version), state + page)
+
+
+def describe_champion(client: "MlflowClient", champion: ModelVersion) -> None:
+    """Correct the description of a champion whose alias a person set."""
+    entity = client.get_model_version(champion.name, str(champion.version))
+    if not (entity.description or "").startswith((PROMOTED, IS_CHAMPION)):
+        describe(client, champion, f"{IS_CHAMPION} {reason_then(champion)}")
+
+
+def reason_then(version: ModelVersion) -> str:
+    """Return the gate's last decision on a version, marked as past."""
+    return version.tags.get("gate", "").replace(PROMOTED, "When it was promoted:", 1)
+
+
+def drop_challenger(client: "MlflowClient", version: ModelVersion) -> None:
+    """Delete the alias `challenger` if it is on this version."""
+    challenger = lookup(client, version.name, "challenger")
+    if challenger and challenger.version == version.version:
+        client.delete_registered_model_alias(version.name, "challenger")
 
 
 def settled_promotion(
@@ -373,12 +400,15 @@ def settled_promotion(
     number = str(version.version)
     if champion and STOOD not in champion.tags:
         client.set_model_version_tag(version.name, str(champion.version), STOOD, "yes")
+    if champion:
+        describe_champion(client, champion)
     if champion and champion.version == version.version:
-        reason = champion.tags.get("gate", "").replace("Promoted:", "When it was promoted:", 1)
+        reason = reason_then(champion)
         return Promotion(version=champion, alias="champion", reason=reason, before=champion)
     candidate = lookup(client, version.name, None, number)
     if candidate and STOOD in candidate.tags:
         client.set_registered_model_alias(version.name, "challenger", number)
+        describe(client, candidate, TAKEN_DOWN)
         return Promotion(version=version, alias="challenger", reason=TAKEN_DOWN, before=champion)
     return None
 

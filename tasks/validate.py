@@ -29,7 +29,11 @@ log = logging.getLogger("sentemb_core.run")
 
 def check_validation_pool(validation_pool: ArtifactRef, config: RunConfig) -> None:
     """Refuse a pool with too few queries (E502), and log one with few. A dry run does not check."""
-    from sentemb_core.evaluation.pool_size import few_queries, require_queries
+    from sentemb_core.evaluation.pool_size import (
+        few_gate_queries,
+        few_queries,
+        require_queries,
+    )
 
     if not is_pending(validation_pool):
         require_queries(
@@ -38,9 +42,11 @@ def check_validation_pool(validation_pool: ArtifactRef, config: RunConfig) -> No
             gated=config.register_model,
             unlabelled=judging_unlabelled(config),
         )
-        few = few_queries(artifact_path(validation_pool))
-        if few and not is_dry_run():
-            log.warning("%s", few)
+        few = [few_queries(artifact_path(validation_pool))]
+        few += [few_gate_queries(artifact_path(validation_pool))] if config.register_model else []
+        if not is_dry_run():
+            for warning in filter(None, few):
+                log.warning("%s", warning)
 
 
 def judging_unlabelled(config: RunConfig) -> str:

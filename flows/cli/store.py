@@ -148,6 +148,25 @@ def promote(run: CompletedId = None, *, json: Json = False) -> int:
     return 0
 
 
+def rollback(
+    name: Annotated[str, Parameter(help="Name of the registered model.")], *, json: Json = False
+) -> int:
+    """Make the previous champion the champion again. The gate keeps the other version out."""
+    from flows.environment import prepare
+
+    prepare()
+    from tasks import rollback as rolled
+
+    restored, before = rolled.rollback(name)
+    value = {"uri": restored.uri, "before": before.uri if before else None}
+    taken = (
+        f"; {before.uri} is taken down, and the gate does not promote it again" if before else ""
+    )
+    return console.print_result(
+        value, f"{restored.uri} is the champion again{taken}.", as_json=json
+    )
+
+
 def encode(
     source: Source,
     out: Out,

@@ -309,7 +309,9 @@ class GateConfig(Config):
     margin: float = Field(default=0.01, ge=0)
     """Least gain. Ours: less does not justify encoding an index again."""
     level: float = Field(default=0.95, gt=0.5, lt=1)
-    """Confidence that the gain exceeds the margin, and that no floor is undercut."""
+    """Confidence that the gain exceeds the margin, and that no floor is undercut. With fewer than
+    100 queries the gain needs at least .999, and with fewer than 30 nothing is promoted. A nightly
+    job is safer with .999 (docs/retriever.md)."""
     floors: tuple[Literal["bm25", "start"], ...] = ("bm25", "start")
     """A retriever that is significantly below one of these is not promoted. An encoder alone is
     compared with the champion, or with the start, only."""

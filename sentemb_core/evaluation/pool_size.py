@@ -6,8 +6,11 @@ from pathlib import Path
 from sentemb_core.config.run import ValidationConfig
 from sentemb_core.corpus.validation_pool import HELD_OUT_SHARE, PoolReport, Split
 from sentemb_core.errors import NoQueriesError
-from sentemb_core.evaluation.gate import FEW
+from sentemb_core.evaluation.gate import FEWEST
 from sentemb_core.formats import counted
+
+FEW = 50
+"""With fewer test queries only a large gain is significant."""
 
 
 def require_queries(
@@ -60,6 +63,17 @@ def few_queries(pool: Path) -> str:
     return (
         f"The test split has few queries ({queries}): one query is {100 / queries:.3g} % of it, so "
         "only a large gain is significant. More documents give more queries."
+    )
+
+
+def few_gate_queries(pool: Path) -> str:
+    """Return a warning if the gate split has too few queries to promote, else the empty text."""
+    queries = _report(pool).n_queries["gate"]
+    if not 0 < queries < FEWEST:
+        return ""
+    return (
+        f"The gate split has {counted(queries, 'query')}: with fewer than {FEWEST} the gate "
+        "promotes nothing, and the model becomes the challenger. More documents give more queries."
     )
 
 

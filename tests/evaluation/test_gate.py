@@ -1,17 +1,22 @@
 """The gate: what is never promoted, for twenty seeds each, and what is."""
 
+import functools
+import re
+
 import numpy as np
 import pytest
 
 from sentemb_core.config.run import GateConfig
 from sentemb_core.errors import BadDataError
 from sentemb_core.evaluation.diagnostics import shape_of
-from sentemb_core.evaluation.gate import GateDecision, gate, other_width
+from sentemb_core.evaluation.gate import RULES, GateDecision, gain_level, gate, other_width
 from sentemb_core.evaluation.ranking import Relevant, ranks_of_relevant
+from tests.repository import ROOT
 
 QUERIES, POOL, DIM = 700, 2_300, 48  # as in the demo's corpus
 NOISE = 1.8
 SEEDS = range(20)
+NIGHTS = 365
 
 
 class World:
@@ -141,22 +146,101 @@ def test_reason_has_both_scores_and_the_difference():
         assert value in reason
 
 
-def test_fewer_than_fifty_queries_are_called_few():
-    reasons = [decision(np.ones(n, np.int64), np.ones(n, np.int64)).reason for n in (49, 50)]
-    assert ["few" in reason for reason in reasons] == [True, False]
-    for queries, reason in zip((49, 50), reasons, strict=True):
-        assert f"{queries} queries" in reason
-        assert "0.01" in reason
-        assert "95 %" in reason
+@pytest.mark.parametrize(
+    ("queries", "level", "asked"),
+    [(99, 0.95, "99.9 %"), (100, 0.95, "95 %"), (99, 0.9999, "99.99 %"), (100, 0.97, "97 %")],
+)
+def test_fewer_than_a_hundred_queries_need_the_stricter_level(
+    queries: int, level: float, asked: str
+):
+    """Seven more queries of a hundred: enough for 95 %, and not for 99.9 %."""
+    champion = np.full(queries, 50)
+    candidate = np.where(np.arange(queries) < 7, 1, 50)
+    rules = GateConfig(level=level)
+    found = gate(candidate, champion, champion, collapsed=False, seed=0, rules=rules)
+    assert gain_level(queries, rules) == pytest.approx(float(asked.removesuffix(" %")) / 100)
+    assert found.promote is (queries == 100)
+    for value in (f"{queries} queries", f"{asked} confidence"):
+        assert value in found.reason
+    raised = level == 0.95 and queries == 99
+    assert ("below 100" in found.reason and "instead of 95 %" in found.reason) is raised
 
 
-@pytest.mark.parametrize(("queries", "promoted"), [(0, False), (1, False), (5, False), (6, True)])
-def test_promotion_needs_six_queries(queries: int, promoted: bool):
+def test_a_floor_keeps_the_level_of_the_settings():
+    """Below BM25 with 95 %, not with 99.9 %: still refused."""
+    start, words = np.full(60, 50), np.ones(60, np.int64)
+    candidate = np.where(np.arange(60) < 55, 1, 50)
+    assert gate(candidate, start, start, collapsed=False, seed=0).promote
+    floors = {"BM25": words}
+    refused = gate(candidate, start, start, collapsed=False, seed=0, floors=floors)
+    assert not refused.promote
+    assert "BM25" in refused.reason
+
+
+@pytest.mark.parametrize(("queries", "promoted"), [(0, False), (1, False), (29, False), (30, True)])
+def test_promotion_needs_thirty_queries(queries: int, promoted: bool):
     first, last = np.ones(queries, np.int64), np.full(queries, 100)
     few = gate(first, None, last, collapsed=False, seed=0)
     assert few.promote == promoted
-    assert few.low == (float(promoted) if queries else -1.0)
+    assert few.low == (float(queries >= 6) if queries else -1.0)
     assert few.high == 1.0
+    if 0 < queries < 30:
+        for value in (f"has {queries}", "needs 30", "validation.candidates", "docs/serving.md"):
+            assert value in few.reason
+
+
+@functools.cache
+def replaces(won: int, lost: int, queries: int, level: float) -> bool:
+    """Whether a candidate with this many better and worse queries is promoted."""
+    if won - lost <= RULES.margin * queries:
+        return False
+    counts = (won, lost, queries - won - lost)
+    candidate, champion = np.repeat([1, 50, 1], counts), np.repeat([50, 1, 1], counts)
+    rules = GateConfig(level=level)
+    return gate(candidate, champion, champion, collapsed=False, seed=0, rules=rules).promote
+
+
+def in_a_year(queries: int, level: float, rng: np.random.Generator) -> bool:
+    """Whether the gate ever promotes one of 365 encoders that are as good as the champion.
+
+    Every encoder finds half of the open queries, which are one in four; so two encoders differ in
+    one query of eight.
+    """
+    open_queries = rng.binomial(queries, 1 / 4)
+    champion = rng.random(open_queries) < 0.5
+    candidates = rng.random((NIGHTS, open_queries)) < 0.5
+    won, lost = (candidates & ~champion).sum(1), (champion & ~candidates).sum(1)
+    pairs = set(zip(won.tolist(), lost.tolist(), strict=True))
+    return any(replaces(*pair, queries, level) for pair in pairs)
+
+
+YEAR = re.findall(
+    r"^\| (\d+) \| (\.\d+) \| ([\d<.]+) % \| (\d+) % \| (\d+) % \|$",
+    (ROOT / "docs/retriever.md").read_text("utf-8"),
+    re.MULTILINE,
+)
+
+
+def test_the_page_of_the_gate_has_rows_of_few_and_many_queries():
+    assert {(99, 0.95), (100, 0.95), (700, 0.95), (700, 0.999)} <= {
+        (int(queries), float(level)) for queries, level, *_ in YEAR
+    }
+
+
+@pytest.mark.parametrize(("queries", "level", "night", "same", "other"), YEAR)
+def test_chance_of_a_wrong_promotion_in_a_year_is_as_documented(
+    queries: str, level: str, night: str, same: str, other: str
+):
+    n, rng = int(queries), np.random.default_rng(0)
+    draws = rng.multinomial(n, [1 / 16, 1 / 16, 7 / 8], size=20_000).tolist()
+    promoted = np.mean([replaces(won, lost, n, float(level)) for won, lost, _ in draws])
+    years = np.mean([in_a_year(n, float(level), rng) for _ in range(200)])
+    found = (
+        f"{100 * promoted:.2f}" if promoted else "<.01",
+        f"{100 * years:.0f}",
+        f"{100 * (1 - (1 - promoted) ** NIGHTS):.0f}",
+    )
+    assert found == (night, same, other)
 
 
 def test_ranks_of_different_splits_are_refused():
@@ -179,7 +263,7 @@ def test_what_is_below_a_floor_is_not_promoted():
 
 
 def test_level_and_metric_are_settings():
-    champion = np.full(60, 50)
+    champion = np.full(100, 50)
     candidate = champion.copy()
     candidate[:4] = 1
     strict, loose = (

@@ -12,6 +12,7 @@ from sentemb_core.corpus.validation_pool import query_splits, write_validation_p
 from sentemb_core.errors import NoQueriesError
 from sentemb_core.evaluation.pool_size import (
     documents_enough,
+    few_gate_queries,
     few_queries,
     pool_enough,
     require_queries,
@@ -62,6 +63,15 @@ def test_fewer_than_fifty_test_queries_are_reported(
     text = few_queries(drawn(tmp_path, count, ValidationConfig(), titled=True))
     assert all(value in text for value in values)
     assert bool(text) == bool(values)
+
+
+@pytest.mark.parametrize(("count", "queries"), [(3, 1), (70, 24), (100, None)])
+def test_fewer_than_thirty_gate_queries_are_reported(
+    tmp_path: Path, count: int, queries: int | None
+):
+    text = few_gate_queries(drawn(tmp_path, count, ValidationConfig(), titled=True))
+    assert bool(text) is (queries is not None)
+    assert queries is None or all(str(value) in text for value in (queries, 30))
 
 
 def test_gate_share_of_0_is_refused_only_for_a_gated_run(tmp_path: Path):

@@ -61,6 +61,9 @@ SECRETS = {
 }
 ROWS = ["start", "after conpono", "round 1", "round 2", "control 1", "control 2"]
 
+MANY_FOR_THE_GATE = {"gate_share": 0.6, "validation_share": 0.2}
+"""With fewer than 30 queries the gate promotes nothing."""
+
 COLUMNS = ("--id-column", "id", "--sentences-column", "sentences")
 SENTENCES = ("--by", "sentence", *COLUMNS)
 
@@ -111,7 +114,7 @@ def run(home: Path, config: InfoCSEIDC) -> Completed:
 
 @pytest.fixture(scope="module")
 def first(prefect_server, home, corpus_file):
-    return run(home, tiny_run(corpus_file))
+    return run(home, tiny_run(corpus_file, validation=MANY_FOR_THE_GATE))
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +127,13 @@ def worse(again, corpus_file):
     """The same name, hardly trained, after the good one."""
     hardly = {"method": "conpono", "steps": 1, "batch_size": 16, "learning_rate": 1e-9}
     rounds = {"max_rounds": 1, "patience": 1}
-    config = tiny_run(corpus_file, initialiser=hardly, rounds=rounds, control=False)
+    config = tiny_run(
+        corpus_file,
+        initialiser=hardly,
+        rounds=rounds,
+        control=False,
+        validation=MANY_FOR_THE_GATE,
+    )
     training = config.training.model_copy(update={"steps": 1, "learning_rate": 1e-9})
     return run(again.home, config.model_copy(update={"training": training}))
 

@@ -10,9 +10,10 @@ from sentemb_core.cli_inputs import open_documents
 from sentemb_core.config.run import CorpusConfig
 from sentemb_core.document_vectors import write_vectors
 from sentemb_core.encoder.checkpoint import save_encoder
-from sentemb_core.errors import UnsafeModelError
+from sentemb_core.errors import RegistryError, UnsafeModelError
 from sentemb_core.evaluation.gate import GateDecision
-from tasks.registry import TAKEN_DOWN, promote, register
+from tasks.registry import IS_CHAMPION, TAKEN_DOWN, promote, register
+from tasks.rollback import rollback
 from tasks.servers import mlflow_client
 from tests.repository import ROOT
 from tests.tiny import static
@@ -207,3 +208,82 @@ def test_replaced_champion_returns_only_if_it_is_better(home, replaced):
     assert compared(first, better=False).alias == "challenger"
     assert champion(home) == second.version
     assert compared(first).alias == "champion"
+
+
+def text_of(home, version):
+    return mlflow_client(home).get_model_version("news", str(version.version)).description
+
+
+def test_rollback_restores_the_previous_champion_and_keeps_the_other_out(home, made, replaced):
+    first, second = replaced
+    compared(first, better=False)  # it is the challenger as well
+    assert [one and one.uri for one in rollback("news")] == [first.uri, second.uri]
+    aliases = mlflow_client(home).search_registered_models()[0].aliases
+    assert {alias: int(number) for alias, number in aliases.items()} == {"champion": first.version}
+    with pytest.raises(RegistryError, match=r"E702 .*models:/news@previous"):
+        rollback("news")
+    assert champion(home) == first.version
+    assert promote(second, lambda _: pytest.fail("compared")).alias == "challenger"
+    third = compared(made("c"))
+    assert third.before is not None
+    assert (third.alias, third.before.uri) == ("champion", first.uri)
+    assert rollback("news")[0].uri == first.uri, "the second rollback, after another promotion"
+
+
+def test_rollback_during_a_comparison_repeats_the_comparison(home, made, replaced):
+    (first, _), third = replaced, made("c")
+    rivals = []
+
+    def decide(rival):
+        if not rivals:
+            rollback("news")
+        rivals.append(rival.version)
+        return decision(better=False)
+
+    assert promote(third, decide).alias == "challenger"
+    assert rivals == [2, 1]
+    assert champion(home) == first.version
+
+
+@pytest.mark.parametrize("name", ["nothing", "../x", "models:/news@champion", "", "news"])
+def test_rollback_without_a_previous_champion_changes_nothing(home, made, name):
+    first = made("a")
+    compared(first)
+    with pytest.raises(RegistryError, match="E702"):
+        rollback(name)
+    assert champion(home) == first.version
+
+
+def test_rollback_is_refused_where_the_alias_was_set_by_hand(home, typed, replaced):
+    first, second = replaced
+    typed(GOES_BACK)
+    with pytest.raises(RegistryError, match=rf"E702 .*@champion = {first.version}"):
+        rollback("news")
+    assert champion(home) == first.version
+    assert second.version != first.version
+
+
+def test_rollback_to_damaged_files_is_refused_before_anything_moves(home, replaced):
+    _, second = replaced
+    for file in home.glob("mlartifacts/*/artifacts/model/*/model.safetensors"):
+        content = bytearray(file.read_bytes())
+        content[-1] ^= 1
+        file.write_bytes(content)
+    with pytest.raises(UnsafeModelError):
+        rollback("news")
+    assert champion(home) == second.version
+
+
+def test_description_of_a_version_follows_what_became_of_it(home, made, replaced):
+    first, second = replaced
+    assert second.uri in text_of(home, first), "replaced by it"
+    assert text_of(home, second) == "compared"
+    rollback("news")
+    assert second.uri not in text_of(home, first)
+    assert first.uri in text_of(home, second), "taken down for it"
+    assert IS_CHAMPION in text_of(home, first)
+    promote(second, lambda _: pytest.fail("compared"))
+    assert text_of(home, second) == TAKEN_DOWN
+    mlflow_client(home).set_registered_model_alias("news", "champion", str(second.version))
+    compared(made("c"), better=False)
+    assert IS_CHAMPION in text_of(home, second), "a person set it"

@@ -234,6 +234,7 @@ def test_every_verb_prepares_the_environment_before_it_imports_prefect(corpus_fi
         "evaluate": (corpus, *model),
         "canary": (str(tmp_path), *model),
         "where": ("models:/x@champion",),
+        "rollback": ("x",),
     }
     verbs = [verb for verb in app if not verb.startswith("-") and verb != "settings"]
     asked = json.dumps([(verb, *needed.get(verb, ())) for verb in verbs])
