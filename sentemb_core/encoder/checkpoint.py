@@ -39,7 +39,14 @@ from sentemb_core.encoder.modules import (
     transformer_settings,
 )
 from sentemb_core.encoder.pooling import TWO_LAYERS
-from sentemb_core.encoder.safety import read_json, refuse_code, refuse_pickles, require_weights
+from sentemb_core.encoder.safety import (
+    read_json,
+    refuse_code,
+    refuse_outside,
+    refuse_pickles,
+    require_weights,
+    tokenizer_files,
+)
 from sentemb_core.errors import BadDataError, SentembError
 from sentemb_core.methods.parts.stored_head import carry_head
 from sentemb_core.types import Json
@@ -88,7 +95,7 @@ def load_encoder(folder: Path) -> Encoder:
 
     Raises:
         MissingEncoderError: The folder has no encoder.
-        UnsafeModelError: It has pickled weights, or names code of its own.
+        UnsafeModelError: It has pickled weights, names code of its own, or leads to files outside.
         UsageError: It has modules that an `Encoder` does not have, or its transformer generates
             text, or does not support the stated pooling or length.
         BadDataError: Its weights are incomplete.
@@ -124,10 +131,11 @@ def read_parts(folder: Path) -> Parts:
 
     Raises:
         MissingEncoderError: The folder has no encoder.
-        UnsafeModelError: It names code of its own.
+        UnsafeModelError: It names code of its own, or leads to files outside.
         UsageError: Its transformer generates text.
         BadDataError: Its files are damaged or incomplete.
     """
+    refuse_outside(folder)
     refuse_code(folder)
     require_weights(folder)
     refuse_generators(folder)
@@ -150,7 +158,8 @@ def _parts_of(folder: Path) -> Parts:
     from transformers import AutoTokenizer
 
     with _quiet_transformers():
-        tokenizer: Any = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+        unnamed = dict.fromkeys(tokenizer_files(folder))  # found by their usual names instead
+        tokenizer: Any = AutoTokenizer.from_pretrained(folder, trust_remote_code=False, **unnamed)
         backbone = _read_backbone(folder)
     backend = tokenizer.backend_tokenizer
     if transformer_settings(folder).get("do_lower_case"):

@@ -31,7 +31,7 @@ from sentemb_core.encoder.modules import (
 )
 from sentemb_core.encoder.names import MINILM_PACKAGE, WORD_FILES, locate_encoder
 from sentemb_core.encoder.prompts import Prompts, warn_without_prompts
-from sentemb_core.encoder.safety import refuse_pickles, require_weights
+from sentemb_core.encoder.safety import refuse_outside, refuse_pickles, require_weights
 from sentemb_core.encoder.vocabulary import SPECIAL_TOKENS, learnt_tokenizer
 from sentemb_core.encoder.word_files import read_word_vectors
 from sentemb_core.encoder.word_vectors import word_parts
@@ -78,7 +78,8 @@ def start_encoder(config: EncoderConfig, sentences: Iterator[str] | None = None)
 
     Raises:
         MissingEncoderError: It is not on this machine.
-        UnsafeModelError: It holds pickled weights or code, or is not the known MiniLM.
+        UnsafeModelError: It holds pickled weights or code, leads to files outside, or is not the
+            known MiniLM.
         UnreadableSourceError, BadDataError: As `read_word_vectors`, for a file of word vectors.
         UsageError: Its parts do not fit together.
     """
@@ -110,7 +111,7 @@ def encoder_kind(name: str) -> Literal["static", "transformer"]:
 
     Raises:
         MissingEncoderError: It is not on this machine.
-        UnsafeModelError: It holds pickled weights or code.
+        UnsafeModelError: It holds pickled weights or code, or leads to files outside.
         UsageError: Its transformer generates text.
         UnreadableSourceError, BadDataError: As `read_word_vectors`, for the first word vectors.
     """
@@ -121,6 +122,7 @@ def encoder_kind(name: str) -> Literal["static", "transformer"]:
         read_word_vectors(Path(name), limit=FIRST_WORDS)
         return "static"
     folder = _folder(name)
+    refuse_outside(folder)
     refuse_pickles(folder, unless_beside_safetensors=True)
     require_weights(folder)
     refuse_generators(folder)

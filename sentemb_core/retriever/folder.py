@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import ValidationError
 
-from sentemb_core.encoder.safety import read_json
+from sentemb_core.encoder.safety import read_json, refuse_outside
 from sentemb_core.errors import BadDataError
 from sentemb_core.retriever.spec import RetrieverSpec, Vectors
 from sentemb_core.types import Value
@@ -79,9 +79,11 @@ def retriever_file(folder: Path) -> RetrieverFile | None:
 
     Raises:
         BadDataError: the file is broken or of another form.
+        UnsafeModelError: settings or links of the folder lead out of it.
     """
     if not (folder / RETRIEVER).is_file():
         return None
+    refuse_outside(folder)
     try:
         return RetrieverFile.model_validate(read_json(folder / RETRIEVER))
     except ValidationError as error:
