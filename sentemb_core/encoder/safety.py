@@ -79,13 +79,22 @@ def refuse_outside(folder: Path) -> None:
                         f"{text[:200]!r}. Correct the entry in a copy of the folder, or save the "
                         "model again."
                     )
-    inputs = read_json(root / "tokenizer_config.json").get("init_inputs")
-    if inputs:
+    for path, key, value in _tokenizer_inputs(root):
         raise UnsafeModelError(
-            "A tokenizer is read from the files of its folder; "
-            f"{folder / 'tokenizer_config.json'} has init_inputs = {str(inputs)[:200]}. Remove "
-            "the entry from a copy of the folder."
+            "A tokenizer is read from the files of its folder, and they hold its vocabulary; "
+            f"{folder / path} has {key} = {value[:200]}. Save the tokenizer again."
         )
+
+
+def _tokenizer_inputs(root: Path) -> Iterator[tuple[str, str, str]]:
+    """Yield entries that transformers takes for the path of a vocabulary: file, key and value."""
+    if inputs := read_json(root / "tokenizer_config.json").get("init_inputs"):
+        yield "tokenizer_config.json", "init_inputs", str(inputs)
+    for path in sorted(root.glob("tokenizer*.json")):
+        model = read_json(path).get("model")
+        for key in ("vocab", "merges"):
+            if isinstance(model, dict) and isinstance(model.get(key), str):
+                yield path.name, f"model.{key}", model[key]
 
 
 def tokenizer_files(folder: Path) -> list[str]:

@@ -98,6 +98,19 @@ def test_arguments_of_a_tokenizer_are_refused(folder: Path):
     refused(folder, "init_inputs", "words.txt")
 
 
+@pytest.mark.parametrize("outside", [True, False])
+def test_a_path_in_place_of_a_vocabulary_is_refused(
+    folder: Path, secret: Path, monkeypatch: pytest.MonkeyPatch, outside: bool
+):
+    """BertTokenizer of transformers opens it."""
+    monkeypatch.chdir(secret.parent)
+    path = str(secret) if outside else secret.name
+    edit_json(folder / "tokenizer_config.json", tokenizer_class="BertTokenizer")
+    model = {"type": "WordPiece", "unk_token": "[UNK]", "vocab": path}
+    edit_json(folder / "tokenizer.json", model=model)
+    refused(folder, "tokenizer.json", "model.vocab", path)
+
+
 def test_notes_and_texts_may_look_like_paths(folder: Path):
     """As published models have them: where they were trained, tokens, prompts."""
     before = embed_texts(load_encoder(folder), TEXTS)
