@@ -1,4 +1,4 @@
-"""The choice of a retriever: the cheapest of a few that is not significantly below the best.
+"""The choice of a retriever: the cheapest of a few within one standard error of the best.
 
 The list is short and the weights are fixed, so that the choice itself overfits little. Queries
 about one counterpart are one unit of the bootstrap: a document and its title find each other, or
@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float64, Int64
 
 from sentemb_core.corpus.validation_pool import Split, ValidationPool
-from sentemb_core.evaluation.bootstrap import Difference, paired_difference
+from sentemb_core.evaluation.bootstrap import paired_difference
 from sentemb_core.evaluation.metrics import reciprocal_rank
 from sentemb_core.evaluation.validation_scores import Direction, PoolRanks
 from sentemb_core.retriever.spec import SHARES_WITHOUT_ENCODER, RetrieverSpec, Vectors
@@ -26,6 +26,9 @@ DEPTH = 10
 BM25 = "BM25"
 BASELINES = (BM25, "start")
 """Candidates that the chosen one must not be significantly below."""
+
+ONE_ERROR = 0.6827
+"""Level of an interval of one standard error on both sides (Breiman et al. 1984: the 1 SE rule)."""
 
 PerQuery = Float64[np.ndarray, " _"]
 Units = Int64[np.ndarray, " _"]
@@ -55,6 +58,8 @@ class Judged(Value):
     """Difference of its MRR@10 from that of the best one that may be chosen, with its interval."""
     low: float
     high: float
+    level: bool = True
+    """Whether it is at most one standard error below the best."""
     refused: str = ""
     """The baseline that it is significantly below in a direction, if there is one."""
 
@@ -89,7 +94,7 @@ class Choice(Value):
             return f"lacks the encoder {self.required!r}"
         if row.refused:
             return f"worse than {row.refused}"
-        return "worse than the best" if row.high < 0 else "no better than the chosen one"
+        return "no better than the chosen one" if row.level else "worse than the best"
 
 
 def candidates(
@@ -165,10 +170,10 @@ def choice(
     required: str | None,
     seed: int,
 ) -> Choice:
-    """Return the cheapest candidate that is not significantly below the best.
+    """Return the cheapest candidate that is at most one standard error below the best.
 
-    A candidate that is significantly below the start or BM25 in a direction is not chosen, unless
-    all are.
+    A candidate that is significantly (95 %) below the start or BM25 in a direction is not chosen,
+    unless all are.
 
     Args:
         found: All candidates; the first is returned with too few queries.
@@ -185,18 +190,24 @@ def choice(
     gains = {
         each.label: paired_difference(joined[each.label], joined[best], seed) for each in found
     }
+    level = {
+        each.label
+        for each in found
+        if paired_difference(joined[each.label], joined[best], seed, ONE_ERROR).high >= 0
+    }
     judged = [
         Judged(
             candidate=each, mrr=float(joined[each.label].mean()), to_best=gains[each.label].mean,
-            low=gains[each.label].low, high=gains[each.label].high, refused=refused[each.label],
+            low=gains[each.label].low, high=gains[each.label].high,
+            level=each.label in level, refused=refused[each.label],
         )
         for each in found
     ]  # fmt: skip
     queries = len(joined[best])
     few = queries < FEWEST_QUERIES
-    level = [each for each in allowed if not significantly_below(gains[each.label])]
+    cheapest = min((each for each in allowed if each.label in level), key=lambda each: each.cost)
     return Choice(
-        label=(found[0] if few else min(level, key=lambda each: each.cost)).label,
+        label=(found[0] if few else cheapest).label,
         queries=queries,
         fixed=few,
         required=required,
@@ -214,7 +225,7 @@ def _below(label: str, values: Mapping[str, Sequence[PerQuery]], seed: int) -> s
     """Return the baseline that a candidate is significantly below in a direction, or ""."""
     for baseline in BASELINES:
         ways = zip(values[label], values[baseline], strict=True)
-        if any(significantly_below(paired_difference(*way, seed)) for way in ways):
+        if any(paired_difference(*way, seed).high < 0 for way in ways):
             return baseline
     return ""
 
@@ -222,11 +233,6 @@ def _below(label: str, values: Mapping[str, Sequence[PerQuery]], seed: int) -> s
 def has_encoder(spec: RetrieverSpec, name: str) -> bool:
     """Return whether a retriever uses the encoder of this name."""
     return any(each.folder == name for each in spec.vectors)
-
-
-def significantly_below(gain: Difference) -> bool:
-    """Return whether the whole interval of a difference is negative."""
-    return gain.high < 0
 
 
 def direction_values(ranks: Sequence[PoolRanks], task: SearchTask | None) -> list[PerQuery]:

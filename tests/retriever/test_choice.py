@@ -67,7 +67,8 @@ def test_the_chosen_one_is_below_neither_the_best_nor_a_baseline(seed: int):
     units = [np.arange(200)] * 2
     gain = paired_difference(by_unit(own, units), by_unit(values[best], units), 0)
     assert gain.high >= 0
-    level = [row.candidate for row in allowed if row.high >= 0]
+    level = [row.candidate for row in allowed if row.level]
+    assert all(row.high >= 0 for row in allowed if row.level), "not significantly below either"
     assert found.chosen.candidate.cost == min(each.cost for each in level)
 
 
