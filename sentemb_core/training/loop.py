@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from sentemb_core.config.run import TrainingConfig
+from sentemb_core.encoder.backbones import StaticTable
 from sentemb_core.encoder.devices import any_shape, threads
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import DivergedError, OutOfMemoryError
@@ -91,6 +92,7 @@ def train(
         stack.enter_context(any_shape())
         stack.enter_context(_saved_random_state(learner.encoder.device))
         stack.enter_context(_frozen(learner.encoder, method.frozen))
+        stack.enter_context(_zero_rows_kept(learner.encoder.backbone))
         state = _initial_state(learner, method, config, work, steps or StepLog())
         job = GradientJob(learner, method, config.dtype == "bfloat16", config.seed)
         done, every = state.report.steps, config.checkpoint_every
@@ -120,6 +122,11 @@ def train(
             state.lasting.load_state_dict(state.best)
         for module in learner.modules:
             module.eval()
+    if state.report.zero_rows:
+        log.warning(
+            "rows without a known word: %d in batches of %d sentences; no loss counts them",
+            *(state.report.zero_rows, state.report.sentences),
+        )
     return state.report
 
 
@@ -165,13 +172,16 @@ def _step(
     state.optimiser.step()
     if job.method.after_step is not None:
         job.method.after_step(state.learner, result.vectors)
-    unopposed = int(result.metrics.get("unopposed_anchors", 0))
+    unopposed, zero_rows = (
+        int(result.metrics.get(name, 0)) for name in ("unopposed_anchors", "zero_rows")
+    )
     seconds = time.perf_counter() - began
     state.count(
         steps=step + 1,
         pairs=state.report.pairs + batch.pairs,
         sentences=state.report.sentences + batch.texts,
         unopposed_anchors=state.report.unopposed_anchors + unopposed,
+        zero_rows=state.report.zero_rows + zero_rows,
         loss=result.loss,
     )
     return {
@@ -301,3 +311,23 @@ def _frozen(encoder: Encoder, prefixes: tuple[str, ...]) -> Generator[None]:
     finally:
         for weight in frozen:
             weight.requires_grad_(True)
+
+
+@contextmanager
+def _zero_rows_kept(backbone: nn.Module) -> Generator[None]:
+    """Keep the rows of zeros of a static table: those of padding, and of texts without words."""
+    if not isinstance(backbone, StaticTable):
+        yield
+        return
+    table = backbone.embedding.weight
+    rows = (~table.detach().any(dim=1)).nonzero().flatten()
+
+    def clear(weights: torch.Tensor) -> None:
+        if weights.grad is not None:
+            weights.grad.index_fill_(0, rows, 0)
+
+    hook = table.register_post_accumulate_grad_hook(clear)
+    try:
+        yield
+    finally:
+        hook.remove()

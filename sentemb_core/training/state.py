@@ -61,6 +61,8 @@ class TrainingReport(Value):
     pairs: int = 0
     sentences: int = 0
     unopposed_anchors: int = 0
+    zero_rows: int = 0
+    """Rows without a known word, which no loss counted (`info_nce.without_zero_rows`)."""
     loss: float | None = None
     chunk: int | None = None
     scores: tuple[tuple[int, float], ...] = ()

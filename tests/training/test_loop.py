@@ -646,3 +646,35 @@ def test_a_single_sentence_that_does_not_fit_is_e603(tmp_path, monkeypatch):
     failing(monkeypatch, encoder, MemoryError())
     with pytest.raises(OutOfMemoryError, match=r"E603 .*encoder\.max_length"):
         trained(config_of(), tmp_path, encoder=encoder)
+
+
+@pytest.mark.parametrize("method", ["conpono", "ict", "infocse_idc", "cpc"])
+@pytest.mark.parametrize("similarity", ["cosine", "dot"])
+def test_sentences_without_a_known_word_do_not_disturb_word_vectors(
+    tmp_path, caplog, method, similarity
+):
+    encoder = tiny.static(similarity=similarity)
+    with torch.no_grad():
+        encoder.backbone.embedding.weight[:2] = 0
+    corpus = tiny.corpus([4] * 16, special=False)
+    for k in range(0, len(corpus.sentences), 5):
+        corpus.sentences[k] = np.array([1])
+    config = config_of(method=method, learning_rate=1e-3, clip=1.0)
+    i = np.flatnonzero(np.arange(64) % 4 < 2)
+    annotation = Annotation(i, i + 2, (np.arange(64) % 2).astype(np.int32))
+    recipe = method_for(config.method, encoder)
+    sampler = sampler_for(config, recipe, corpus, annotation)
+    norms = []
+    report = train(
+        learner_of(recipe, encoder, config.seed),
+        recipe,
+        sampler,
+        config,
+        tmp_path,
+        on_step=lambda _, metrics: norms.append(metrics["gradient_norm"]),
+    )
+    assert max(norms) < 1e3
+    assert report.zero_rows > 0
+    assert encoder.backbone.embedding.weight[:2].eq(0).all()
+    (record,) = [one for one in caplog.records if "known word" in one.message]
+    assert record.args == (report.zero_rows, report.sentences)

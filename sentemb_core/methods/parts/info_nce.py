@@ -238,8 +238,12 @@ def loss_of_choice(
     bias: Float[np.ndarray, "n m"] | None = None,
     reduction: Reduction = "positives",
 ) -> LossAndMetrics:
-    """Return the masked InfoNCE loss, and the number of anchors without a negative as a metric."""
+    """Return the masked InfoNCE loss.
+
+    Metrics are the number of anchors without a negative and, if there are any, of zero rows.
+    """
     right, wrong = on_device(positive, queries), on_device(negative, queries)
+    right, wrong, zero_rows = without_zero_rows(queries, candidates, right, wrong)
     loss = info_nce(
         queries,
         candidates,
@@ -250,7 +254,26 @@ def loss_of_choice(
         bias=None if bias is None else on_device(bias, queries).to(queries.dtype),
         reduction=reduction,
     )
-    return loss, {"unopposed_anchors": float(count_unopposed(right, wrong))}
+    return loss, {"unopposed_anchors": float(count_unopposed(right, wrong)), **zero_rows}
+
+
+def without_zero_rows(
+    queries: Float[Tensor, "n dim"],
+    candidates: Float[Tensor, "m dim"],
+    positive: Bool[Tensor, "n m"],
+    negative: Bool[Tensor, "n m"],
+) -> tuple[Bool[Tensor, "n m"], Bool[Tensor, "n m"], dict[str, float]]:
+    """Return the masks without rows of zeros, and the number of these rows as a metric, if any.
+
+    A sentence without a known word has a zero vector in an encoder of word vectors. It has no
+    direction: normalising divides its gradient by 1e-12, and clipping then loses the whole step.
+    """
+    known, chosen = (rows.detach().any(dim=1) for rows in (queries, candidates))
+    zero_rows = int((~known).sum()) + (0 if candidates is queries else int((~chosen).sum()))
+    if not zero_rows:
+        return positive, negative, {}
+    both = known[:, None] & chosen
+    return positive & both, negative & both, {"zero_rows": float(zero_rows)}
 
 
 def on_device(array: np.ndarray, like: Tensor) -> Tensor:

@@ -3,6 +3,7 @@
 import math
 from unittest.mock import patch
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -15,6 +16,7 @@ from sentemb_core.methods.parts.info_nce import (
     contrast,
     count_unopposed,
     info_nce,
+    loss_of_choice,
 )
 from tests.examples import at_least
 from tests.methods.batches import (
@@ -227,6 +229,43 @@ def test_a_positive_is_never_a_negative():
         info_nce(queries, candidates, positive, every, **COSINE),
         info_nce(queries, candidates, positive, ~positive, **COSINE),
     )
+
+
+@seeds
+@pytest.mark.parametrize("how", [(0.05, "cosine"), (1.0, "dot")])
+@pytest.mark.parametrize("reduction", ["positives", "anchors"])
+def test_rows_of_zeros_count_nowhere(seed, how, reduction):
+    """Loss and gradients are those of the batch without these rows."""
+    rng = np.random.default_rng(seed)
+    ends = [torch.from_numpy(rng.normal(size=(n, 4))) for n in (7, 9)]
+    zero = [rng.random(len(end)) < 0.4 for end in ends]
+    positive, negative = rng.random((2, 7, 9)) < 0.5
+    for end, rows in zip(ends, zero, strict=True):
+        end[torch.from_numpy(rows)] = 0
+        end.requires_grad_()
+    loss, metrics = loss_of_choice(*ends, positive, negative, *how, reduction=reduction)
+    loss.backward()
+    left, right = (~rows for rows in zero)
+    kept = [
+        end.detach()[torch.from_numpy(rows)].requires_grad_()
+        for end, rows in zip(ends, (left, right), strict=True)
+    ]
+    masks = (mask[left][:, right] for mask in (positive, negative))
+    alone, _ = loss_of_choice(*kept, *masks, *how, reduction=reduction)
+    torch.testing.assert_close(loss, alone)
+    if alone.requires_grad:
+        alone.backward()
+    for end, rows, own in zip(ends, zero, kept, strict=True):
+        assert end.grad[torch.from_numpy(rows)].eq(0).all()
+        torch.testing.assert_close(end.grad[torch.from_numpy(~rows)], own.grad)
+    assert metrics.get("zero_rows", 0) == sum(rows.sum() for rows in zero)
+
+
+def test_a_view_that_chooses_among_itself_counts_its_zero_rows_once():
+    vectors = torch.cat([torch.zeros(2, 4), torch.randn(3, 4)])
+    positive, negative = np.zeros((5, 5), dtype=bool), ~np.eye(5, dtype=bool)
+    _, metrics = loss_of_choice(vectors, vectors, positive, negative, 0.05, "cosine")
+    assert metrics["zero_rows"] == 2
 
 
 class Keys(nn.Module):
