@@ -75,6 +75,19 @@ def test_promote_asks_the_gate_without_a_server(
     assert ("register_model" in error, error == "") == (False, code == 0)
 
 
+@pytest.mark.usefixtures("home")
+def test_rollback_prints_both_versions_and_refuses_an_unknown_name(call, monkeypatch):
+    code, out, error = call("rollback", "news")
+    assert (code, out, "E702" in error, "models:/news@previous" in error) == (2, "", True, True)
+    versions = [SimpleNamespace(uri=f"models:/news/{number}") for number in (1, 2)]
+    monkeypatch.setattr("tasks.rollback.rollback", lambda _: tuple(versions))
+    code, out, error = call("rollback", "news", "--json")
+    assert (code, json.loads(out), error) == (
+        0, {"uri": "models:/news/1", "before": "models:/news/2"}, ""
+    )  # fmt: skip
+    assert [version.uri in call("rollback", "news")[1] for version in versions] == [True, True]
+
+
 # lineage
 
 
