@@ -57,8 +57,8 @@ CONTROL = "N for B"
 SPECS = (
     "MiniLM", "A", BM25, "L", "B", "N",
     "A + M", "A + L", FX, "A + M + L + T", "A + M + T", "A + L + T", "MiniLM + M + L",
-    "A + M + BM25", "A + B", "A + B + M", "A + N + M", "A + B + M + L", "B + M", "B + L",
-    "B + M + L", "N + M + L",
+    "A + M + BM25", "A + B", "A + B + M", "A + N + M", "A + B + M + L", "A + B + M + T",
+    "A + B + M + L + T", "B + M", "B + L", "B + M + L", "N + M + L",
 )  # fmt: skip
 """Retrievers by their parts: for each useful whole, what remains without each part."""
 
