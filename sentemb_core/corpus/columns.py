@@ -98,7 +98,7 @@ def used_columns(config: CorpusConfig, names: Iterable[str]) -> Columns:
     ids = columns.doc_id or f"row numbers{id_hint}"
     counterpart = columns.counterpart or f"none{hint}"
     if columns.text or columns.sentences:
-        if id_hint or hint:
+        if id_hint:
             log.info("ids: %s; counterpart: %s", ids, counterpart)
         return columns
     for name in SENTENCE_COLUMNS + TEXT_COLUMNS:
