@@ -57,8 +57,7 @@ def require_queries(
 
 def few_queries(pool: Path) -> str:
     """Return a warning if the test split has fewer than `FEW` queries, else the empty text."""
-    queries = _report(pool).n_queries["test"]
-    if not 0 < queries < FEW:
+    if not (queries := _fewer(pool, "test", FEW)):
         return ""
     return (
         f"The test split has few queries ({queries}): one query is {100 / queries:.3g} % of it, so "
@@ -68,13 +67,18 @@ def few_queries(pool: Path) -> str:
 
 def few_gate_queries(pool: Path) -> str:
     """Return a warning if the gate split has too few queries to promote, else the empty text."""
-    queries = _report(pool).n_queries["gate"]
-    if not 0 < queries < FEWEST:
+    if not (queries := _fewer(pool, "gate", FEWEST)):
         return ""
     return (
         f"The gate split has {counted(queries, 'query')}: with fewer than {FEWEST} the gate "
         "promotes nothing, and the model becomes the challenger. More documents give more queries."
     )
+
+
+def _fewer(pool: Path, split: Split, limit: int) -> int:
+    """Return the number of a split's queries if it is below the limit, else 0."""
+    queries = _report(pool).n_queries[split]
+    return queries if queries < limit else 0
 
 
 def pool_enough(config: ValidationConfig, gated: bool) -> int:

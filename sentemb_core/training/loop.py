@@ -122,12 +122,16 @@ def train(
             state.lasting.load_state_dict(state.best)
         for module in learner.modules:
             module.eval()
-    if state.report.zero_rows:
+    _warn_of_zero_rows(state.report)
+    return state.report
+
+
+def _warn_of_zero_rows(report: TrainingReport) -> None:
+    if report.zero_rows:
         log.warning(
             "rows without a known word: %d in batches of %d sentences; no loss counts them",
-            *(state.report.zero_rows, state.report.sentences),
+            *(report.zero_rows, report.sentences),
         )
-    return state.report
 
 
 def _initial_state(
