@@ -27,10 +27,7 @@ from flows.cli.settings_errors import (
     option_of,
 )
 from flows.defaults import default_settings, stated, table_at, with_full_paths, with_name
-from flows.presets import (
-    as_table,
-    merged,
-)
+from flows.presets import as_table, merged
 from sentemb_core.config.methods import METHODS, temperature_of
 from sentemb_core.config.presets import PRESETS, RUN_PRESETS, encoder_of, preset_of
 from sentemb_core.config.run import (
