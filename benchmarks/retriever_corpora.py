@@ -1,7 +1,7 @@
 """The corpora of the retriever study: what is drawn, and how retrievers are judged on it."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,6 +18,7 @@ from sentemb_core.corpus.validation_pool import ValidationPool, write_validation
 from sentemb_core.evaluation.collection_files import read_collection
 from sentemb_core.evaluation.collection_scores import result_of
 from sentemb_core.evaluation.collection_vectors import document_sentences
+from sentemb_core.evaluation.collections import Collection
 from sentemb_core.evaluation.metrics import PerQuery, recall, reciprocal_rank
 from sentemb_core.evaluation.validation_scores import rank_pool
 from sentemb_core.retriever.pool import Pair, pool_pairs, pool_scorers
@@ -87,47 +88,62 @@ class Judged:
 
 def judged(name: str, seed: int, count: int) -> Judged:
     """Return a corpus: `count` documents drawn by the seed, or a whole collection."""
-    data = Path(os.environ["SENTEMB_DATA"])
+    drawn = rows_of(name, seed, count)
+    with TemporaryDirectory() as folder:
+        documents = documents_of(corpus_of(drawn, Path(folder) / "documents.parquet"))
     corpus = CORPORA[name]
     if isinstance(corpus, Titled):
-        return _pool(_drawn(corpus, data, seed, count), corpus.depth)
-    task = next(one for one in SUITE if one.name == corpus)
-    assert isinstance(task, RetrievalTask)
-    return _collection(task, data)
+        return _pool(documents, corpus.depth)
+    return _collection(documents, collection_of(name))
 
 
-def _drawn(corpus: Titled, data: Path, seed: int, count: int) -> ArtifactRef:
-    table = pq.read_table(data / corpus.file)
+def rows_of(name: str, seed: int, count: int) -> list[tuple[list[str], str | None]]:
+    """Return the sentences and titles of `count` drawn documents, or of a whole collection."""
+    corpus = CORPORA[name]
+    if not isinstance(corpus, Titled):
+        return [(sentences, None) for sentences in sentences_of(collection_of(name))]
     rows = [
         row
-        for row in table.to_pylist()
+        for row in pq.read_table(data_folder() / corpus.file).to_pylist()
         if row[corpus.title] and len(row[corpus.sentences]) >= corpus.fewest and corpus.kept(row)
     ]
     places = np.random.default_rng(seed).permutation(len(rows))[:count]
-    return _written(
+    return [
         (row[corpus.sentences][: corpus.most], row[corpus.title])
         for row in (rows[place] for place in sorted(places.tolist()))
+    ]
+
+
+def corpus_of(rows: Sequence[tuple[list[str], str | None]], source: Path) -> CorpusConfig:
+    """Write the documents to a file, and return the settings that read it."""
+    sentences, titles = zip(*rows, strict=True)
+    ids = [f"{place:06d}" for place in range(len(titles))]
+    columns = {"id": ids, "sentences": list(sentences), "title": list(titles)}
+    pq.write_table(pa.table(columns), source)
+    single = all(len(each) == 1 for each in sentences)
+    return CorpusConfig(
+        source=str(source),
+        id_column="id",
+        sentences_column="sentences",
+        counterpart_column="title" if any(titles) else None,
+        splitter="none" if single else "syntok",
     )
 
 
-def _written(rows: Iterator[tuple[list[str], str | None]]) -> ArtifactRef:
-    """Return documents of these sentences and titles."""
-    sentences, titles = zip(*rows, strict=True)
-    with TemporaryDirectory() as folder:
-        source = Path(folder) / "documents.parquet"
-        ids = [f"{place:06d}" for place in range(len(titles))]
-        columns = {"id": ids, "sentences": list(sentences), "title": list(titles)}
-        pq.write_table(pa.table(columns), source)
-        single = all(len(each) == 1 for each in sentences)
-        return documents_of(
-            CorpusConfig(
-                source=str(source),
-                id_column="id",
-                sentences_column="sentences",
-                counterpart_column="title" if any(titles) else None,
-                splitter="none" if single else "syntok",
-            )
-        )
+def collection_of(name: str) -> Collection:
+    """Return a test collection of the suite, with its queries and judgements."""
+    task = next(one for one in SUITE if one.name == CORPORA[name])
+    assert isinstance(task, RetrievalTask)
+    return read_collection(task, data_folder())
+
+
+def sentences_of(collection: Collection) -> list[list[str]]:
+    """Return the sentences of each document of a collection."""
+    return stated_sentences(collection) or document_sentences(collection)
+
+
+def data_folder() -> Path:
+    return Path(os.environ["SENTEMB_DATA"])
 
 
 def _pool(documents: ArtifactRef, depth: int | None) -> Judged:
@@ -150,14 +166,12 @@ def _pool(documents: ArtifactRef, depth: int | None) -> Judged:
     return Judged(documents, pool_pairs(folder, pool)["counterpart"], values)
 
 
-def _collection(task: RetrievalTask, data: Path) -> Judged:
+def _collection(documents: ArtifactRef, collection: Collection) -> Judged:
     """Return a test collection, whose queries look for documents."""
-    collection = read_collection(task, data)
-    sentences = stated_sentences(collection) or document_sentences(collection)
 
     def values(spec: RetrieverSpec, texts: Readings, read: Readings) -> dict[Way, PerQuery]:
         result = result_of(collection, scores_of_documents(spec, texts, read))
         return {(SEARCH, result.main): result.units[:, 0]}
 
-    documents = _written((document, None) for document in sentences)
-    return Judged(documents, Pair([[text] for text in collection.queries], sentences), values)
+    pair = Pair([[text] for text in collection.queries], sentences_of(collection))
+    return Judged(documents, pair, values)

@@ -102,7 +102,7 @@ def read_pool(
     return draft.ref
 
 
-@stage("choose_retriever", version=1, libraries=("bm25s",))
+@stage("choose_retriever", version=2, libraries=("bm25s",))
 def choose_retriever(
     encoders: ReadEncoders,
     documents: ArtifactRef,

@@ -126,6 +126,8 @@ def candidates(
         nearest = both.model_copy(update={"best_sentence": 0.5})
         if not whitened[first]:
             reranked = nearest.model_copy(update={"tokens": True})
+            everything = reranked.model_copy(update={"words": "stems_and_letters"})
+            specs[f"{first} + {table} + sentences + words + tokens"] = everything
             specs[f"{first} + {table} + sentences + tokens"] = reranked
         specs |= {
             f"{first} + {table}": both,

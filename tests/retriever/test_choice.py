@@ -79,7 +79,7 @@ def test_the_cheapest_of_equal_ones_is_chosen():
     assert {found.why_not(row) for row in found.judged} == {"", "no better than the chosen one"}
     assert candidate("words").cost < candidate("whitened start").cost, "no encoder"
     dearest = max(FOUND, key=lambda each: each.cost)
-    assert dearest.label == "whitened start + table + sentences + tokens"
+    assert dearest.label == "whitened start + table + sentences + words + tokens"
 
 
 def test_the_best_is_chosen_if_it_is_measurably_better():
