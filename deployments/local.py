@@ -9,6 +9,7 @@ from collections.abc import Collection, Generator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from deployments.mlflow_app import DATABASE, FILES, ORIGINS
 from deployments.processes import Children, children
 from deployments.production import DEPLOYMENTS, Deployment
 from deployments.server import (
@@ -20,6 +21,7 @@ from deployments.server import (
     set_up,
     wait_for,
 )
+from flows.prefect_app import own_origins
 from sentemb_core import console
 from sentemb_core.errors import UsageError
 from sentemb_core.store.locks import lock_if_free
@@ -80,12 +82,11 @@ def start_mlflow(started: Children, home: Path, settings: Mapping[str, str]) -> 
     except UsageError:
         port = free_port(0)
     url = f"http://{LOOPBACK}:{port}"
-    command = [sys.executable, "-m", "mlflow", "server", "--host", LOOPBACK]
-    command += ["--port", str(port), "--workers", "1"]
-    command += ["--artifacts-destination", (home / "mlartifacts").as_uri()]
+    command = [sys.executable, "-m", "deployments.mlflow_app", LOOPBACK, str(port)]
     own = {
-        "MLFLOW_BACKEND_STORE_URI": tracking_uri(home),  # it may hold a password: not for `ps`
-        "MLFLOW_SERVER_ALLOWED_HOSTS": f"{LOOPBACK}:{port},localhost:{port}",  # 10.evil.com passes
+        DATABASE: tracking_uri(home),  # it may hold a password: not for `ps`
+        FILES: (home / "mlartifacts").as_uri(),
+        ORIGINS: own_origins(port),
         "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
     }
     started.start("mlflow", command, {**settings, **own})

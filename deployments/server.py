@@ -98,6 +98,7 @@ def environment(home: Path, port: int) -> dict[str, str]:
         "PREFECT_UI_API_URL": api,  # else the pages call port 4200
         ORIGINS: own_origins(port),
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+        "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",
         "PREFECT_WORKER_QUERY_SECONDS": "3",
         "DO_NOT_TRACK": "1",
     }

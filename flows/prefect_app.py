@@ -3,12 +3,14 @@
 Prefect has no login, and every client of its API can run code. Without the guard, so can any page
 that is open in a browser of this machine: its scripts can send a POST to another site, or point
 their site's name to 127.0.0.1. The request's `Origin` shows the first, its `Host` the second.
+The pages themselves may call only their own server: with all of Prefect's telemetry switched off,
+its second interface still calls a company's address.
 
 Run as a program, this file serves on an address: `python -m flows.prefect_app HOST PORT`.
 """
 
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -28,9 +30,15 @@ def own_origins(port: int) -> str:
 def guarded(app: App, origins: str) -> App:
     """The app behind the guard: the `Host`, and the `Origin` if given, must be in `origins`."""
     own = origins.lower().split(",")
-    hosts = {without_usual_port(urlsplit(origin).netloc) for origin in own}
+    hosts = {without_usual_port(urlsplit(origin).netloc) for origin in own} - {""}
+    policy = (b"content-security-policy", own_addresses_only(own).encode())
 
     async def answer(scope: Scope, receive: Channel, send: Channel) -> None:
+        async def with_policy(message: Scope) -> None:
+            if message["type"] == "http.response.start":
+                message = {**message, "headers": [*message.get("headers", ()), policy]}
+            await send(message)
+
         if scope["type"] in ("http", "websocket"):
             headers = {name: value.decode("latin-1").lower() for name, value in scope["headers"]}
             foreign = headers.get(b"origin", own[0]) not in own
@@ -41,9 +49,19 @@ def guarded(app: App, origins: str) -> App:
                 why = f"This server answers only {origins}, and no page of another site.\n"
                 await PlainTextResponse(why, 403)(scope, receive, send)
                 return
-        await app(scope, receive, send)
+        await app(scope, receive, with_policy)
 
     return answer
+
+
+def own_addresses_only(origins: Sequence[str]) -> str:
+    """The policy of pages that load from, and send to, no other address."""
+    sockets = [f"ws{origin.removeprefix('http')}" for origin in origins]
+    known = " ".join(["'self' data: blob:", *origins, *sockets])
+    return (
+        f"default-src {known} 'unsafe-inline' 'unsafe-eval'; form-action 'self'; "
+        "frame-ancestors 'self'"
+    )
 
 
 def without_usual_port(address: str) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from deployments import mlflow_app
 from deployments.server import POOL
 from flows import prefect_app
 
@@ -56,13 +57,22 @@ def test_prefect_knows_all_settings():
     assert {name for name in known if not hasattr(settings, name)} == set()
 
 
-def test_the_server_is_guarded_and_allows_the_worker_and_its_pages():
-    server = SERVICES["server"]
-    assert server["command"][:3] == ["python", "-m", prefect_app.__name__]
-    own = server["environment"][prefect_app.ORIGINS].split(",")
-    called = [server["environment"]["PREFECT_UI_API_URL"]]
-    called.append(SERVICES["worker"]["environment"]["PREFECT_API_URL"])
-    assert {url.removesuffix("/api") for url in called} <= set(own)
+def test_both_servers_are_guarded_and_allow_the_worker_and_their_pages():
+    worker = SERVICES["worker"]["environment"]
+    for name, module, address in (
+        ("server", prefect_app, "PREFECT_API_URL"),
+        ("mlflow", mlflow_app, "MLFLOW_TRACKING_URI"),
+    ):
+        server = SERVICES[name]
+        assert server["command"][:3] == ["python", "-m", module.__name__]
+        called = [worker[address]]
+        called += [f"http://{port.rpartition(':')[0]}" for port in server["ports"]]
+        own = server["environment"][module.ORIGINS].split(",")
+        assert {url.removesuffix("/api") for url in called} <= set(own)
+    pages = SERVICES["server"]["environment"]["PREFECT_UI_API_URL"]
+    assert pages.removesuffix("/api") in SERVICES["server"]["environment"][prefect_app.ORIGINS]
+    settings = SERVICES["mlflow"]["environment"]
+    assert {mlflow_app.DATABASE, mlflow_app.FILES} <= set(settings)
 
 
 def test_the_worker_uses_our_pool_and_set_up_runs():

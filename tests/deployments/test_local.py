@@ -218,9 +218,18 @@ def test_mlflow_shows_the_run_and_refuses_other_host_names(served, run, monkeypa
     assert {"tiny", "start", "round-1"} <= names
     with urllib.request.urlopen(pages, timeout=LONG) as page:
         assert "<title>MLflow</title>" in page.read().decode()
-    foreign = urllib.request.Request(pages, headers={"Host": "127.0.0.1.evil.example"})
-    with pytest.raises(urllib.error.HTTPError, match="403"):
-        urllib.request.urlopen(foreign, timeout=LONG)
+    experiment = {"query": 'query {mlflowGetExperiment(input: {experimentId: "1"}) {__typename}}'}
+    new = {"name": "evil"}
+    for path, body in (("/graphql", experiment), ("/api/2.0/mlflow/registered-models/create", new)):
+        for name, value in (("Host", "evil.example"), ("Origin", "http://localhost:9")):
+            foreign = urllib.request.Request(
+                f"{pages}{path}",
+                json.dumps(body).encode(),
+                {"Content-Type": "application/json", name: value},
+            )
+            with pytest.raises(urllib.error.HTTPError, match="403"):
+                urllib.request.urlopen(foreign, timeout=LONG)
+    assert "data" in call(f"{pages}/graphql", experiment)
 
 
 def test_the_nightly_schedule_makes_runs(served):
@@ -255,6 +264,17 @@ def test_a_browser_can_show_the_run(served, run, tmp_path):
     assert f"{api}/flow_runs/{run['id']}" in seen.requests, "the page found its own API"
     assert all(address.startswith(pages) for address in seen.requests), "and asks nobody else"
     assert seen.colours > 100, "a timeline, a log, badges"
+
+
+@needs_browser
+def test_the_first_page_of_mlflow_lists_our_runs_without_telemetry(served, run, tmp_path):
+    home, _, _ = served
+    pages = (home / "mlflow.url").read_text().strip()
+    seen = shown(f"{pages}/", tmp_path, milliseconds=10_000)
+    called = {address.removeprefix(pages).partition("?")[0] for address in seen.requests}
+    assert "/ajax-api/2.0/mlflow/runs/search" in called
+    assert not {path for path in called if "telemetry" in path.lower()}
+    assert all(address.startswith(pages) for address in seen.requests)
 
 
 def test_everything_listens_on_loopback(served):

@@ -63,10 +63,37 @@ def test_an_operator_can_add_an_origin_but_not_a_star():
     page = {"host": "prefect.example.org", "origin": "https://prefect.example.org"}
     assert status_of(origins=proxied, **page) is None
     assert status_of(origins="*", host="127.0.0.1:4200") == 403
+    assert status_of(origins="*") == 403
 
 
 def test_port_80_may_be_left_out():
     assert status_of(origins=own_origins(80), host="127.0.0.1") is None
+
+
+def test_pages_load_from_and_send_to_their_own_server_only():
+    sent = []
+
+    async def app(scope, receive, send):
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"a", b"b")]})
+        await send({"type": "http.response.body", "body": b"page"})
+
+    async def send(message):
+        sent.append(message)
+
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": "/",
+        "headers": [(b"host", b"127.0.0.1:4200")],
+    }
+    asyncio.run(guarded(app, OWN)(scope, None, send))
+    start, body = sent
+    assert body["body"] == b"page"
+    headers = dict(start["headers"])
+    assert headers[b"a"] == b"b"
+    default, *_ = headers[b"content-security-policy"].decode().split("; ")
+    addresses = {source for source in default.split() if "//" in source or "*" in source}
+    assert addresses == {*OWN.split(","), "ws://127.0.0.1:4200", "ws://localhost:4200"}
 
 
 def test_lifespan_messages_pass_the_guard():
