@@ -7,14 +7,19 @@ syntax trees without comments, docstrings and line numbers.
 import ast
 import copy
 import hashlib
+import importlib.util
 import inspect
-from collections.abc import Callable, Iterable, Iterator
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import sentemb_core
 from sentemb_core.errors import UsageError
+from sentemb_core.store import disk
 
 NEUTRAL = {
     "sentemb_core.config.run": "the values that a stage reads enter its key as arguments",
@@ -50,13 +55,60 @@ def code_fingerprint(function: Callable[..., Any], modules: tuple[str, ...] = ()
             f"{function.__qualname__} uses {', '.join(function.__code__.co_freevars)}. Pass them "
             "as arguments."
         )
-    nodes = definitions(parsed(Path(inspect.getfile(function))), function.__code__.co_firstlineno)
+    file, line = Path(inspect.getfile(function)), function.__code__.co_firstlineno
+    known, key = _known_fingerprints(), _digest_of(_core_digest(), file.read_bytes(), line, modules)
+    if key not in known:
+        known[key] = _fingerprint(file, line, modules)
+        _save_fingerprints(known)
+    return known[key]
+
+
+def _fingerprint(file: Path, line: int, modules: tuple[str, ...]) -> str:
+    """Return the fingerprint of the function that begins on a line of a file."""
+    nodes = definitions(parsed(file), line)
     roots = {name for node in nodes for name in imported(node)} | set(modules)
     reached = sorted({*closure(roots, core_file), *modules})
     digest = hashlib.sha256()
     for text in (*map(ast.dump, nodes), *(f"{name} {_core_dump(name)}" for name in reached)):
         digest.update(text.encode() + b"\0")
     return digest.hexdigest()
+
+
+# Parsing takes a second: fingerprints are kept beside the compiled modules, by all bytes they can
+# depend on
+
+KEPT = Path(importlib.util.cache_from_source(__file__)).with_name("fingerprints.json")
+
+MOST = 500
+"""Fingerprints in the file; a checkout has about 50 stages."""
+
+
+@cache
+def _core_digest() -> str:
+    """Return the digest of the Python version and of all files of the core."""
+    files = sorted(Path(inspect.getfile(sentemb_core)).parent.rglob("*.py"))
+    return _digest_of(sys.version, *((str(file), file.read_bytes()) for file in files))
+
+
+def _digest_of(*parts: object) -> str:
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+
+@cache
+def _known_fingerprints() -> dict[str, str]:
+    """Return the kept fingerprints of the core as it is; empty if its files have changed."""
+    with suppress(OSError, ValueError, TypeError, LookupError, AttributeError):
+        kept = json.loads(KEPT.read_bytes())
+        if kept["core"] == _core_digest() and len(kept["of"]) < MOST:
+            return {str(key): str(value) for key, value in kept["of"].items()}
+    return {}
+
+
+def _save_fingerprints(known: Mapping[str, str]) -> None:
+    """Write the fingerprints for the next process; skip it if the folder is not writable."""
+    content = json.dumps({"core": _core_digest(), "of": known}).encode()
+    with suppress(OSError):
+        disk.write_atomically(KEPT, content, KEPT.parent)
 
 
 def closure(roots: Iterable[str], file_of: Callable[[str], Path | None]) -> list[str]:
