@@ -274,10 +274,10 @@ def corpus_text(documents: Path, digest: str) -> str:
 
 def judged_split(pool: Path, counterpart: str | None) -> "RetrievalTask":
     """Return sides and size of a pool's test split; a counterpart column names the candidates."""
-    from sentemb_core.corpus.validation_pool import SIDES, PoolReport
+    from sentemb_core.corpus.validation_pool import SIDES, read_report
     from sentemb_core.encoder.card import RetrievalTask
 
-    report = PoolReport.model_validate_json((pool / "pool.json").read_bytes())
+    report = read_report(pool)
     query, candidate = SIDES[report.kind]
     return RetrievalTask(
         query=query,

@@ -41,8 +41,8 @@ def baseline_rows(outcome: "Outcome") -> Iterator[ResultRow]:
     """Yield the random encoder and BM25."""
     training = outcome.training
     for label, scores, stage in (
-        ("random encoder", training.random, random_scores.name),
-        ("BM25", training.bm25, bm25_scores.name),
+        ("random encoder", training.random, random_scores.stage.name),
+        ("BM25", training.bm25, bm25_scores.stage.name),
     ):
         costs = [timing.seconds for timing in outcome.timings if timing.stage == stage]
         yield from encoder_rows(outcome, label, scores, sum(costs) if costs else None)
@@ -52,9 +52,9 @@ def encoder_rows(
     outcome: "Outcome", label: str, scores: ArtifactRef, seconds: float | None
 ) -> Iterator[ResultRow]:
     """Yield an encoder's recalls on the test split in both directions, then its seconds."""
-    from sentemb_core.corpus.validation_pool import SIDES, ValidationPool
+    from sentemb_core.corpus.validation_pool import SIDES, read_report
 
-    pool = ValidationPool.open(artifact_path(outcome.training.texts.validation_pool))
+    pool = read_report(artifact_path(outcome.training.texts.validation_pool))
     test = scores_of(scores)["test"].model_dump()
     sides = SIDES[pool.kind]
     for way, name in (
@@ -77,10 +77,10 @@ def seconds_of(timings: Iterable[StageTiming], label: str) -> float:
 
 def run_table(outcome: "Outcome", rows: Iterable[ResultRow]) -> ResultTable:
     """Return encoders as lines, recalls in both directions and seconds as columns."""
-    from sentemb_core.corpus.validation_pool import ValidationPool
+    from sentemb_core.corpus.validation_pool import read_report
 
-    pool = ValidationPool.open(artifact_path(outcome.training.texts.validation_pool))
-    queries = counted(len(pool.queries("test")), "query")
+    pool = read_report(artifact_path(outcome.training.texts.validation_pool))
+    queries = counted(pool.n_queries["test"], "query")
     return ResultTable(
         id=outcome.run,
         title=f"R@k on the test split: {queries}, {pool.n_candidates:,} candidates; * what "

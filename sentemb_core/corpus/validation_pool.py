@@ -258,6 +258,11 @@ def unit_hash(salt: str, doc_id: str) -> float:
     return (int.from_bytes(digest[:8]) >> 11) / (1 << 53)
 
 
+def read_report(path: Path) -> PoolReport:
+    """Return what `write_validation_pool` reported of the pool in a folder."""
+    return PoolReport.model_validate_json((path / "pool.json").read_bytes())
+
+
 @dataclass(frozen=True)
 class ValidationPool:
     """A validation pool as arrays, with one entry per query or candidate.
@@ -284,7 +289,7 @@ class ValidationPool:
         """Return the pool in folder `path` of `write_validation_pool`."""
         queries = pq.read_table(path / "queries.parquet")
         candidates = pq.read_table(path / "candidates.parquet")
-        report = PoolReport.model_validate_json((path / "pool.json").read_bytes())
+        report = read_report(path)
         repeated = path / REPEATED
         rows = pq.read_table(repeated)["document"].to_pylist() if repeated.exists() else ()
         return cls(

@@ -31,13 +31,13 @@ from sentemb_core.encoder.modules import (
     SENTENCE_LENGTH,
     Module,
     Settings,
-    is_static,
     layer_modules,
     modules,
     require_same_weights,
     settings_of,
     transformer_settings,
 )
+from sentemb_core.encoder.names import is_static
 from sentemb_core.encoder.pooling import TWO_LAYERS
 from sentemb_core.encoder.safety import (
     read_json,

@@ -18,6 +18,7 @@ from torch import Tensor
 from sentemb_core.encoder.backbones import StaticTable
 from sentemb_core.encoder.dense import POOLED, TANH, is_layer, is_tanh, layer_parts
 from sentemb_core.encoder.encoder import Encoder
+from sentemb_core.encoder.names import module_paths
 from sentemb_core.encoder.pooling import TWO_LAYERS
 from sentemb_core.encoder.prompts import Prompts, stated_prompts
 from sentemb_core.encoder.safety import read_json
@@ -90,17 +91,6 @@ def _layer_weights(pooling: str, layers: int) -> Float[Tensor, " layers"]:
     weights = torch.zeros(layers)
     weights[list(TWO_LAYERS[pooling])] = 1
     return weights
-
-
-def module_paths(folder: Path) -> list[tuple[str, Path]]:
-    """Class name and folder of every module in modules.json; empty without that file."""
-    entries = read_json(folder / "modules.json", default=[])
-    return [(entry["type"].rsplit(".")[-1], folder / entry["path"]) for entry in entries]
-
-
-def is_static(folder: Path) -> bool:
-    """Whether a folder has a static table (StaticEmbedding of sentence-transformers)."""
-    return "StaticEmbedding" in dict(module_paths(folder))
 
 
 def layer_modules(folder: Path) -> list[tuple[str, Path]]:

@@ -24,12 +24,11 @@ from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.encoder.modules import (
     NO_LIMIT_STATED,
     Settings,
-    is_static,
     length_of,
     settings_of,
     written_by_us,
 )
-from sentemb_core.encoder.names import MINILM_PACKAGE, WORD_FILES, locate_encoder
+from sentemb_core.encoder.names import MINILM_PACKAGE, WORD_FILES, is_static, locate_encoder
 from sentemb_core.encoder.prompts import Prompts, warn_without_prompts
 from sentemb_core.encoder.safety import refuse_outside, refuse_pickles, require_weights
 from sentemb_core.encoder.vocabulary import SPECIAL_TOKENS, learnt_tokenizer

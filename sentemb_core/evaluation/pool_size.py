@@ -4,7 +4,7 @@ import math
 from pathlib import Path
 
 from sentemb_core.config.run import ValidationConfig
-from sentemb_core.corpus.validation_pool import HELD_OUT_SHARE, PoolReport, Split
+from sentemb_core.corpus.validation_pool import HELD_OUT_SHARE, Split, read_report
 from sentemb_core.errors import NoQueriesError
 from sentemb_core.evaluation.gate import FEWEST
 from sentemb_core.formats import counted
@@ -27,7 +27,7 @@ def require_queries(
     Raises:
         NoQueriesError: E502, with the number of documents that are enough.
     """
-    report = _report(pool)
+    report = read_report(pool)
     needed: list[Split] = ["validation", "gate", "test"] if gated else ["validation", "test"]
     empty = [split for split in needed if not report.n_queries[split]]
     if not empty:
@@ -77,7 +77,7 @@ def few_gate_queries(pool: Path) -> str:
 
 def _fewer(pool: Path, split: Split, limit: int) -> int:
     """Return the number of a split's queries if it is below the limit, else 0."""
-    queries = _report(pool).n_queries[split]
+    queries = read_report(pool).n_queries[split]
     return queries if queries < limit else 0
 
 
@@ -90,7 +90,3 @@ def pool_enough(config: ValidationConfig, gated: bool) -> int:
 def documents_enough(config: ValidationConfig, gated: bool) -> int:
     """Return the corpus size that fills every split without counterparts: a share is held out."""
     return math.ceil(pool_enough(config, gated) / HELD_OUT_SHARE)
-
-
-def _report(pool: Path) -> PoolReport:
-    return PoolReport.model_validate_json((pool / "pool.json").read_bytes())
