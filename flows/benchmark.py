@@ -6,8 +6,6 @@ from functools import partial
 from pathlib import Path
 from statistics import fmean
 
-from prefect import flow
-
 from flows.benchmark_settings import BenchmarkSettings, fixed_row, labelled
 from flows.pipeline import documents_of, encoder_from
 from flows.scoring import (
@@ -45,7 +43,7 @@ from tasks.benchmark_rows import (
     score_rows,
 )
 from tasks.benchmark_table import FILES, write_board
-from tasks.execution import is_pending, isolate_errors, section, sub_flow
+from tasks.execution import flow, is_pending, isolate_errors, section
 from tasks.prefect_pages import progress
 from tasks.registered_encoders import find_encoder, is_saved_encoder
 from tasks.results import grouped
@@ -157,7 +155,7 @@ def without(
     return {label: one for label, one in encoders.items() if label not in retrievers}
 
 
-@sub_flow(name="system", flow_run_name="{label}")
+@flow(name="system", flow_run_name="{label}")
 def scored(label: str, system: System, tasks: list[Placed], vectors: DocumentVector) -> list[Score]:
     """Score a system on all tasks whose files exist and that it can do.
 

@@ -3,13 +3,12 @@
 from collections.abc import Mapping
 from typing import Literal
 
-from prefect import flow
-
 from flows.defaults import completed
 from flows.experiments.parts import SHIPPED
 from flows.infocse_idc import infocse_idc
 from sentemb_core.config.run import CorpusConfig, InfoCSEIDC
 from sentemb_core.types import ArtifactRef, Json
+from tasks.execution import flow
 from tasks.report import Outcome, result_of
 from tasks.results import ResultTable
 from tasks.run_table import baseline_rows, run_rows, run_table

@@ -1,7 +1,5 @@
 """Fine-tuning on labelled pairs (mutual, section 3.3): documents and their counterparts."""
 
-from prefect import flow
-
 from flows.pipeline import OnRow, prepare_run, run_pipeline, stop_rounds, validated_encoder
 from sentemb_core.config.run import (
     FineTuneRun,
@@ -13,7 +11,7 @@ from sentemb_core.config.run import (
 from sentemb_core.types import ArtifactRef
 from tasks.artifacts import EncoderResult, Labelled, RunResult, Texts, Trained
 from tasks.corpus import draw_labels, tokenise_sentences
-from tasks.execution import sub_flow
+from tasks.execution import flow
 from tasks.report import Outcome
 from tasks.train import train_encoder
 
@@ -46,7 +44,7 @@ def labels_of(texts: Texts, config: FineTuneRun | InfoCSEPlus) -> Labelled:
     return draw_labels(texts.documents, texts.validation_pool, share, config.labels.count)
 
 
-@sub_flow(name="fine-tuning", flow_run_name="{label}")
+@flow(name="fine-tuning", flow_run_name="{label}")
 def fine_tuned_encoder(
     label: str,
     parent: EncoderResult,

@@ -9,8 +9,6 @@ the champion.
 
 import logging
 
-from prefect import flow
-
 from flows.annotation_variants import annotate, is_variant
 from flows.pipeline import (
     OnRow,
@@ -28,7 +26,7 @@ from tasks.annotate import build_graph, cluster_sentences, export_pairs, prune_g
 from tasks.artifacts import Annotation, EncoderResult, RunResult, Texts
 from tasks.corpus import tokenise_sentences
 from tasks.encode import encode_sentences
-from tasks.execution import is_dry_run, sub_flow
+from tasks.execution import flow, is_dry_run
 from tasks.report import Outcome
 from tasks.train import steps_of, train_encoder
 from tasks.validate import diagnose_round, recall_at_5
@@ -89,7 +87,7 @@ def run_rounds(
     return rows[1:]
 
 
-@sub_flow(name="round", flow_run_name="{label}")
+@flow(name="round", flow_run_name="{label}")
 def training_round(
     label: str, student: EncoderResult, annotator: EncoderResult, texts: Texts, config: InfoCSEIDC
 ) -> EncoderResult:

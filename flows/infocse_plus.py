@@ -1,14 +1,12 @@
 """InfoCSE++ (mutual, section 3.3): cycles of self-training and fine-tuning on a few labels."""
 
-from prefect import flow
-
 from flows.fine_tune import fine_tuned_encoder, labels_of
 from flows.infocse_idc import first_annotator, log_progress, run_rounds, self_train
 from flows.pipeline import OnRow, prepare_run, run_pipeline, stop_rounds
 from sentemb_core.config.run import CyclesConfig, InfoCSEPlus
 from sentemb_core.stopping import StoppingDecision, stopping_decision
 from tasks.artifacts import EncoderResult, Labelled, RunResult, Texts
-from tasks.execution import sub_flow
+from tasks.execution import flow
 from tasks.report import Outcome
 from tasks.validate import recall_at_5
 
@@ -64,7 +62,7 @@ def stop_cycles(tuned: list[EncoderResult], rule: CyclesConfig) -> StoppingDecis
     )
 
 
-@sub_flow(name="cycle", flow_run_name="{label}")
+@flow(name="cycle", flow_run_name="{label}")
 def one_cycle(
     label: str,
     base: EncoderResult,

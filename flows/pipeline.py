@@ -38,7 +38,7 @@ from tasks.corpus import (
     tokenise_sentences,
 )
 from tasks.encode import encode_sentences, finished_encoder, start_encoder
-from tasks.execution import sub_flow
+from tasks.execution import flow
 from tasks.publish import finish_run
 from tasks.registered_encoders import local_name
 from tasks.report import Outcome
@@ -117,6 +117,7 @@ def labelled_documents(
     documents: ArtifactRef, corpus: CorpusConfig, labels: LabelsConfig
 ) -> ArtifactRef:
     """Return the documents with the counterparts of a file of labels."""
+    assert labels.source is not None, "a file of labels is named"
     read = read_labels.with_options(retries=retries_of(corpus))
     return read(
         documents, corpus.source, by_digest(corpus), labels.source, labels_by_digest(labels)
@@ -173,7 +174,7 @@ def validated_encoder(
     )
 
 
-@sub_flow(name="training", flow_run_name="{label}")
+@flow(name="training", flow_run_name="{label}")
 def trained_encoder(
     kind: RowKind,
     label: str,
@@ -235,7 +236,7 @@ def add_mapped_encoders(run: RunResult, config: RunConfig, on_row: OnRow) -> Run
     return run.model_copy(update={"rows": rows, "best": rows.index(best)})
 
 
-@sub_flow(name="map", flow_run_name="{label}")
+@flow(name="map", flow_run_name="{label}")
 def mapped_encoder(
     label: str, kind: Map, base: EncoderResult, texts: Texts, config: RunConfig
 ) -> EncoderResult:

@@ -14,8 +14,6 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
-from prefect import flow
-
 from flows.annotation_variants import annotate
 from flows.experiments.parts import has_counterparts
 from flows.experiments.settings import Reproduction, folder_of, task_of
@@ -55,7 +53,7 @@ from tasks.corpus import (
     tokenise_sentences,
 )
 from tasks.encode import finished_encoder, pooled_as, word_vectors
-from tasks.execution import is_dry_run, isolate_errors, skip_unknown_results, sub_flow
+from tasks.execution import flow, is_dry_run, isolate_errors, skip_unknown_results
 from tasks.experiment_table import ExperimentTable
 from tasks.run_monitor import recorded
 from tasks.train import log_segment_share, train_encoder
@@ -203,7 +201,7 @@ def has_result(arm: Arm, column: Column) -> bool:
     return True
 
 
-@sub_flow(name="arm", flow_run_name="{trial.label}")
+@flow(name="arm", flow_run_name="{trial.label}")
 def run_trial(trial: Trial) -> list[ArmResult]:
     """Train the arm's encoder and evaluate it; a judge that fails is the error of its column."""
     start = start_encoder(trial)

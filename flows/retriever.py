@@ -12,7 +12,7 @@ from sentemb_core.types import ArtifactRef
 from tasks.artifacts import EncoderResult, RetrieverResult, RunResult, Texts
 from tasks.corpus import corpus_report, tokenise_sentences
 from tasks.encode import finished_encoder, start_encoder
-from tasks.execution import is_pending, sub_flow
+from tasks.execution import flow, is_pending
 from tasks.retriever import (
     CORPUS_TABLE,
     ReadEncoder,
@@ -56,7 +56,7 @@ def returns_retriever(config: RunConfig) -> bool:
     return config.returns == "retriever" and not isinstance(config.training.method, Condenser)
 
 
-@sub_flow(name="retriever", flow_run_name="retriever")
+@flow(name="retriever", flow_run_name="retriever")
 def chosen_retriever(run: RunResult, config: RunConfig) -> RetrieverResult:
     """Fit the parts, read the pool, choose; then fit the chosen parts on all documents."""
     texts, seed = run.texts, config.training.seed
@@ -154,7 +154,7 @@ def fitted_on_all(
     return read.model_copy(update={"encoder": encoder, "token_map": token_map})
 
 
-@sub_flow(name="corpus table", flow_run_name="corpus table")
+@flow(name="corpus table", flow_run_name="corpus table")
 def corpus_table(
     documents: ArtifactRef, validation_pool: ArtifactRef | None, seed: int
 ) -> ArtifactRef:

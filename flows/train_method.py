@@ -1,11 +1,10 @@
 """One training by any method: prepare, train, validate, publish."""
 
-from prefect import flow
-
 from flows.pipeline import OnRow, prepare_run, run_pipeline, stop_rounds, trained_encoder
 from sentemb_core.config.methods import Condenser
 from sentemb_core.config.run import MethodRun, RoundsConfig
 from tasks.artifacts import RunResult
+from tasks.execution import flow
 from tasks.report import Outcome
 
 

@@ -11,13 +11,14 @@ All three read the same records, so each finds what another one has computed.
 
 import inspect
 import logging
+import sys
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
-from functools import cache, partial, wraps
+from functools import cache, cached_property, partial, update_wrapper
 from hashlib import sha256
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 from pydantic import BaseModel
 
@@ -30,6 +31,9 @@ from sentemb_core.store.stages import Stage, StageKey
 from sentemb_core.store.status import Status, status_of
 from sentemb_core.types import ArtifactRef
 from tasks.setting_names import in_settings
+
+if TYPE_CHECKING:
+    from prefect import Flow
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -205,33 +209,53 @@ def last_checkpoint_step(store: Store, stage: str, key: str) -> int:
     return last_step(folder)
 
 
-def sub_flow(*, name: str, flow_run_name: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Make a function a sub-flow: a bar that opens on Prefect's page, a section in a dry run.
+class FlowFunction(Generic[P, R]):
+    """A function as a flow: a bar that opens on Prefect's page, a section in a dry run.
+
+    Prefect is imported, and its flow built, at the first use that needs them.
+    """
+
+    def __init__(self, function: Callable[P, R], name: str, flow_run_name: str) -> None:
+        self.fn = function
+        self._name, self._run_name = name, flow_run_name
+        update_wrapper(self, function)
+
+    @cached_property
+    def prefect_flow(self) -> "Flow[P, R]":
+        """Return Prefect's flow; the schema of its parameters takes a tenth of a second."""
+        from prefect import flow
+
+        return flow(name=self._name, flow_run_name=self._run_name)(self.fn)
+
+    @property
+    def __class__(self) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Prefect's class where Prefect is imported, else this one: workers accept only a Flow."""
+        prefect = sys.modules.get("prefect.flows")
+        return prefect.Flow if prefect else FlowFunction
+
+    def __getattr__(self, name: str) -> Any:
+        """Return an attribute of Prefect's flow, such as `with_options`."""
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.prefect_flow, name)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        executor = current_executor()
+        if executor is None:
+            return self.prefect_flow(*args, **kwargs)
+        arguments = inspect.signature(self.fn).bind(*args, **kwargs).arguments
+        label = self._run_name.format(**arguments)
+        return executor.run_sub_flow(label, partial(self.fn, *args, **kwargs))
+
+
+def flow(*, name: str, flow_run_name: str) -> Callable[[Callable[P, R]], FlowFunction[P, R]]:
+    """Make a function a flow.
 
     Args:
         name: Of the Prefect flow.
         flow_run_name: A template over the function's parameters, such as `{label}`.
     """
-
-    def wrap(function: Callable[P, R]) -> Callable[P, R]:
-        @cache  # Prefect takes a tenth of a second for the schema of the parameters
-        def as_flow() -> Callable[P, R]:
-            from prefect import flow
-
-            return flow(name=name, flow_run_name=flow_run_name)(function)
-
-        @wraps(function)
-        def call(*args: P.args, **kwargs: P.kwargs) -> R:
-            executor = current_executor()
-            if executor is None:
-                return as_flow()(*args, **kwargs)
-            arguments = inspect.signature(function).bind(*args, **kwargs).arguments
-            label = flow_run_name.format(**arguments)
-            return executor.run_sub_flow(label, partial(function, *args, **kwargs))
-
-        return call
-
-    return wrap
+    return lambda function: FlowFunction(function, name, flow_run_name)
 
 
 log = logging.getLogger("sentemb_core.run")
@@ -242,17 +266,19 @@ def isolate_errors(label: str, compute: Callable[[], R]) -> tuple[R | None, str]
 
     An error of the disk or of Prefect's server is raised: the run fails, and `resume` continues it.
     """
-    from httpx import TransportError
-    from prefect.exceptions import PrefectHTTPStatusError
-
     with skip_unknown_results():
         try:
             return compute(), ""
-        except (StorageError, ServerLostError, TransportError, PrefectHTTPStatusError):
+        except (StorageError, ServerLostError):
             raise  # every later part would fail, too
         except SentembError as refusal:
             error = str(refusal)
         except Exception as failure:
+            from httpx import TransportError
+            from prefect.exceptions import PrefectHTTPStatusError
+
+            if isinstance(failure, TransportError | PrefectHTTPStatusError):
+                raise  # as above
             log.exception("%s failed", label)
             error = f"{SentembError.code} {type(failure).__name__}: {failure}"
         if isinstance(plan := current_executor(), DryRun):

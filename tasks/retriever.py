@@ -218,18 +218,18 @@ def used_by(chosen: ArtifactRef, encoders: ReadEncoders) -> list[ReadEncoder]:
 
 def is_static(encoder: ArtifactRef) -> bool:
     """Return whether an encoder is a static table, which has no token states; False if pending."""
-    from sentemb_core.encoder.modules import is_static as static_folder
+    from sentemb_core.encoder.names import is_static as static_folder
 
     return not is_pending(encoder) and static_folder(artifact_path(encoder))
 
 
 def has_held_out(validation_pool: ArtifactRef) -> bool:
     """Return whether documents of the pool are held out of training; False if it is pending."""
-    from sentemb_core.corpus.validation_pool import ValidationPool
+    from sentemb_core.corpus.validation_pool import read_report
 
-    if is_pending(validation_pool):
-        return False
-    return ValidationPool.open(artifact_path(validation_pool)).kind == "halves"
+    return not is_pending(validation_pool) and (
+        read_report(artifact_path(validation_pool)).kind == "halves"
+    )
 
 
 def choice_of(chosen: ArtifactRef) -> "Choice":

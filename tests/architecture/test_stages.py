@@ -21,7 +21,7 @@ from tasks.stage import STAGES
 from tests.repository import ROOT, repository_files
 
 FLOORS = ("sentemb_core", "tasks", "flows", "deployments")
-DECORATOR = Path("tasks/stage.py")
+DECORATOR = Path("tasks/prefect_task.py")
 """Where a Prefect task is made, with our policy and storage."""
 
 MAKERS = {"task", "Task", "MaterializingTask", "materialize", "*"}

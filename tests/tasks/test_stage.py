@@ -15,7 +15,8 @@ from sentemb_core.store import runs
 from sentemb_core.store.objects import Store
 from sentemb_core.types import ArtifactRef
 from tasks.execution import dry_run
-from tasks.stage import RecordStorage, stage
+from tasks.prefect_task import RecordStorage
+from tasks.stage import stage
 
 pytestmark = [pytest.mark.server, pytest.mark.usefixtures("prefect_server", "home")]
 
@@ -67,7 +68,7 @@ def pipeline(text: str = "a", top_k: int = 1, workers: int = 1) -> Scores:
 
 @flow(persist_result=False)
 def submitting() -> Scores:
-    return score.submit(graph.submit(encode.submit("a"), 1)).result()
+    return score.task.submit(graph.task.submit(encode.task.submit("a"), 1)).result()
 
 
 def test_an_unchanged_rerun_runs_nothing_and_returns_the_same_typed_result():
