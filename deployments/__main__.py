@@ -29,4 +29,4 @@ def serve(
 
 
 if __name__ == "__main__":
-    raise SystemExit(console.run(app))
+    console.main(app)

@@ -2,7 +2,6 @@
 
 import os
 import platform
-import signal
 import sys
 import time
 from collections.abc import Collection, Generator, Mapping
@@ -25,6 +24,7 @@ from flows.prefect_app import own_origins
 from sentemb_core import console
 from sentemb_core.errors import UsageError
 from sentemb_core.store.locks import lock_if_free
+from sentemb_core.termination import check
 from tasks.servers import mlflow_client, serve_lock, tracking_uri
 
 MLFLOW_PORT = 5000
@@ -54,7 +54,7 @@ def serve(
     """
     if mlflow and tracking_uri(home).startswith("http"):
         raise UsageError("MLFLOW_TRACKING_URI is a server with its own pages: leave out --mlflow.")
-    with exclusive(home), until_signalled(), children(home / "logs") as started:
+    with exclusive(home), suppress(KeyboardInterrupt), children(home / "logs") as started:
         port = free_port(port)
         settings = environment(home, port)
         api = settings["PREFECT_API_URL"]
@@ -112,6 +112,7 @@ def watch(started: Children, seconds: float | None) -> None:
     end = time.monotonic() + seconds if seconds is not None else float("inf")
     while time.monotonic() < end:
         started.require_alive()
+        check()
         time.sleep(min(0.5, max(0.0, end - time.monotonic())))
 
 
@@ -131,21 +132,6 @@ def exclusive(home: Path) -> Generator[None, None, None]:
         for name in NOTES:
             (home / name).unlink(missing_ok=True)
         yield
-
-
-@contextmanager
-def until_signalled() -> Generator[None, None, None]:
-    """End the block at Ctrl-C or SIGTERM, with its cleanup."""
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        with suppress(KeyboardInterrupt):
-            yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from flows.logs import rotate
 from sentemb_core.errors import SentembError
+from sentemb_core.termination import cleaning_up
 
 MARK = "SENTEMB_SERVE"
 
@@ -95,6 +96,7 @@ def children(logs: Path) -> Generator[Children, None, None]:
     try:
         yield started
     finally:
+        cleaning_up(seconds=4 * GRACE)
         started.stop()
         guard.communicate()
 

@@ -41,6 +41,7 @@ from deployments.production import Deployment
 from flows.prefect_app import ORIGINS, own_origins
 from sentemb_core.console import remark
 from sentemb_core.errors import SentembError, UsageError
+from sentemb_core.termination import check
 from tasks.servers import answers
 
 RUNS_AT_ONCE = 1
@@ -128,6 +129,7 @@ def wait_for(url: str, children: Children) -> None:
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         children.require_alive()
+        check()
         if answers(url, patience=2) and children.listens(port):
             return
         time.sleep(0.2)

@@ -198,4 +198,4 @@ for verb in (
 
 
 if __name__ == "__main__":
-    raise SystemExit(console.run(app))
+    console.main(app)

@@ -2,16 +2,19 @@
 
 import copy
 import logging
+import signal
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from logging.handlers import WatchedFileHandler
 from pathlib import Path
 
-from sentemb_core.console import Terminated, debugging, remark, visible
+from sentemb_core import termination
+from sentemb_core.console import debugging, remark, visible
 from sentemb_core.errors import ServerLostError, StorageError
 from sentemb_core.redaction import WithoutSecrets
 from sentemb_core.store.disk import storage_error
 from sentemb_core.store.locks import file_lock
+from sentemb_core.termination import Terminated
 
 LOG_BYTES = 4 << 20
 """Size from which the next run renames the log to LOG.1."""
@@ -33,9 +36,10 @@ def logged(file: Path) -> Generator[None, None, None]:
     """
     import prefect.main  # noqa: F401 (sets up the console, but not on a root that has a handler)
 
-    handler = appending(file)
-    handler.setFormatter(WithoutSecrets(logging.Formatter(LINE)))
-    logging.getLogger().addHandler(handler)
+    leave_sigterm_to_us()
+    appender = appending(file)
+    appender.setFormatter(WithoutSecrets(logging.Formatter(LINE)))
+    logging.getLogger().addHandler(appender)
     if not debugging():
         shorten_console()
     try:
@@ -48,9 +52,20 @@ def logged(file: Path) -> Generator[None, None, None]:
             raise lost from error
         raise
     finally:
-        logging.getLogger().removeHandler(handler)
+        logging.getLogger().removeHandler(appender)
         with suppress(OSError):  # a full disk; the block's own error reports it
-            handler.close()
+            appender.close()
+
+
+def leave_sigterm_to_us() -> None:
+    """Let Prefect's engine install our handler of SIGTERM, if it is in use, instead of its own.
+
+    Prefect's raises an error in whatever runs; inside a finaliser the error is lost (3 times in 8).
+    """
+    from prefect.utilities import engine
+
+    if signal.getsignal(signal.SIGTERM) is termination.handler:
+        engine._prefect_sigterm_handler = termination.handler
 
 
 def appending(file: Path) -> WatchedFileHandler:

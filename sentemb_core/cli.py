@@ -79,7 +79,7 @@ MOST_SENTENCES = 200_000
 def main() -> None:
     keep_to_quota()
     os.environ.setdefault("HF_HUB_OFFLINE", "1")  # no network unless asked
-    raise SystemExit(console.run(app))
+    console.main(app)
 
 
 @app.command

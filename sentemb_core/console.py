@@ -6,11 +6,9 @@ import json
 import logging
 import os
 import re
-import signal
 import sys
 import traceback
-from collections.abc import Collection, Generator, Iterable, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Sequence
 from contextvars import ContextVar
 from functools import partial
 from importlib.metadata import version
@@ -29,6 +27,7 @@ from cyclopts import (
 
 from sentemb_core.errors import SentembError, UsageError
 from sentemb_core.redaction import redacted
+from sentemb_core.termination import STATUS, Terminated, exit_with, terminable
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -67,23 +66,9 @@ def command_line(name: str, purpose: str) -> App:
     return app
 
 
-class Terminated(KeyboardInterrupt):
-    """SIGTERM, which `timeout` and schedulers send to end a process."""
-
-
-@contextmanager
-def terminable() -> Generator[None, None, None]:
-    """SIGTERM raises `Terminated` in this block, but only once: `timeout` sends it twice."""
-
-    def stop(*_: object) -> NoReturn:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        raise Terminated
-
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+def main(app: App) -> NoReturn:
+    """Run the command of this process, and exit."""
+    exit_with(run(app))
 
 
 def debugging() -> bool:
@@ -112,7 +97,7 @@ def run(app: App, tokens: Sequence[str] | None = None) -> int:
         return error.exit_code
     except KeyboardInterrupt as ended:
         complain("interrupted")
-        return 143 if isinstance(ended, Terminated) else 130
+        return STATUS if isinstance(ended, Terminated) else 130
     except BrokenPipeError:  # the reader of a pipe has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0

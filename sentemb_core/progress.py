@@ -7,6 +7,8 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Protocol, runtime_checkable
 
+from sentemb_core.termination import check
+
 EVERY = 10.0
 """Seconds between two lines."""
 
@@ -20,7 +22,10 @@ class Update(Protocol):
 
 @contextmanager
 def progress(label: str, total: int) -> Generator[Update, None, None]:
-    """Yield an `Update` that shows progress on the terminal or in the log."""
+    """Yield an `Update` that shows progress on the terminal or in the log.
+
+    Its calls are boundaries: SIGTERM ends a loop there (`termination.check`).
+    """
     if sys.stderr.isatty():
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
@@ -30,6 +35,7 @@ def progress(label: str, total: int) -> Generator[Update, None, None]:
             task = bar.add_task(label, total=total)
 
             def update(done: int, note: str = "") -> None:
+                check()
                 bar.update(task, completed=done, description=f"{label}, {note}" if note else label)
 
             yield update
@@ -45,6 +51,7 @@ def log_progress(label: str, total: int) -> Update:
 
     def update(done: int, note: str = "") -> None:
         nonlocal last, begin
+        check()
         now = time.monotonic()
         begin = begin or (now, done)
         if now - last >= EVERY:

@@ -20,6 +20,7 @@ from sentemb_core.errors import DivergedError, OutOfMemoryError
 from sentemb_core.heap import warm_heap
 from sentemb_core.methods.parts.method import Learner, Method, require_chunks
 from sentemb_core.methods.parts.views import Batch
+from sentemb_core.termination import check, cleaning_up
 from sentemb_core.training.batches import Sampler
 from sentemb_core.training.checkpoint import (
     last_checkpoint,
@@ -103,6 +104,7 @@ def train(
         _begin_training(learner, method)
         with _checkpoint_on_interruption(state, work, on_checkpoint):
             while go_on:
+                check()
                 metrics = _step(state, job, sampler, config, work)
                 go_on = state.report.steps < config.steps
                 interval = config.evaluate_every or config.steps
@@ -295,6 +297,7 @@ def _checkpoint_on_interruption(
     except Exception:
         raise
     except BaseException:
+        cleaning_up()
         if state.whole and state.report.steps > state.saved:
             try:
                 _save(state, work, on_checkpoint)

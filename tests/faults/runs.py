@@ -11,7 +11,9 @@ from sentemb_core.types import Json
 ROOT = Path(__file__).parents[2]
 
 
-def run_of(source: Path, home: Path, seed: int, script: str, **environment: str) -> Json:
+def run_of(
+    source: Path, home: Path, seed: int, script: str, *more: str, **environment: str
+) -> Json:
     """What a script prints of a corpus in a home."""
     done = subprocess.run(
         [
@@ -20,6 +22,7 @@ def run_of(source: Path, home: Path, seed: int, script: str, **environment: str)
             str(source),
             str(home),
             str(seed),
+            *more,
         ],
         cwd=source.parent,
         env=os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"} | environment,
