@@ -130,6 +130,10 @@ class OtherDeviceError(SentembError, RuntimeError, code="E604", exit_code=5):
     """A stage would run on another kind of device than its key names."""
 
 
+class BrokenFileError(SentembError, OSError, code="E605", exit_code=5):
+    """A file of the home is damaged, or has no seal because an earlier version wrote it."""
+
+
 class GateRefusedError(SentembError, code="E701", exit_code=4):
     """The candidate did not pass the gate; the champion stays."""
 

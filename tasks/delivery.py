@@ -1,16 +1,18 @@
 """The tracking events of a run: buffered in a local file, and delivered to MLflow in batches.
 
-spool/<run>/events.jsonl     one event per line, in order
+spool/<run>/events.jsonl     one sealed event per line, in order
 spool/<run>/sent.json        how many bytes were delivered, and MLflow's ids of the runs
 spool/<run>/files/           copies of artifacts that are not delivered yet
 spool/<run>/delivery.lock    held during a delivery
 spool/<run>.lock             held while the run is alive, or while its spool may be removed
-spool/rejected.txt           events that MLflow refused for good, each with its reason
+spool/rejected.txt           events that MLflow refused for good, or broken lines, with the reason
 
 A run is found by its tag. Of each metric and step, only the first point is delivered. So an
 interrupted delivery can be repeated, and a resumed run may log its rows again.
 """
 
+import hashlib
+import json
 import logging
 import os
 import shutil
@@ -22,11 +24,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field
 
+from sentemb_core.errors import BrokenFileError
 from sentemb_core.redaction import first_line
 from sentemb_core.store import disk
 from sentemb_core.store.locks import file_lock, is_locked
+from sentemb_core.store.seals import canonical, sealed, unsealed
 from sentemb_core.types import Value
 from tasks.servers import address_of, experiment_id, mlflow_client
 
@@ -38,7 +42,8 @@ log = logging.getLogger(__name__)
 Point = tuple[str, int]
 """Name and step of a metric."""
 
-Kind = Literal["start", "params", "tags", "metrics", "artifact", "end"]
+Kind = Literal["start", "params", "tags", "metrics", "artifact", "end", "broken"]
+"""Kinds of events; `broken` stands for a damaged line, which no tracker gets."""
 
 RUN_TAG = "sentemb.run"
 
@@ -71,7 +76,7 @@ LATER = "MLflow is unreachable; events are buffered locally: %s"
 class Event(Value):
     """One tracking event of a run or of one of its children."""
 
-    model_config = ConfigDict(ser_json_inf_nan="constants")
+    model_config = ConfigDict(ser_json_inf_nan="strings")
 
     run: str = Field(description="Name of the child; empty for the run itself.")
     kind: Kind
@@ -108,7 +113,7 @@ class Spool:
 
         If the disk refuses it (OSError), a partial line is removed.
         """
-        line = event.model_dump_json().encode() + b"\n"
+        line = sealed(json.loads(event.model_dump_json())) + b"\n"  # NaN becomes a string
         with self._appending:
             end = self.size
             try:
@@ -139,7 +144,10 @@ class Spool:
         return self.events.stat().st_size if self.events.exists() else 0
 
     def after(self, offset: int) -> Iterator[tuple[int, Event]]:
-        """Yield the events from an offset on, each with the offset after it."""
+        """Yield the events from an offset on, each with the offset after it.
+
+        A damaged line, or one of an earlier version, is an event `broken` with the line and why.
+        """
         if not self.events.exists():
             return
         with self.events.open("rb") as file:
@@ -149,40 +157,44 @@ class Spool:
                     return
                 offset += len(line)
                 try:
-                    event = Event.model_validate_json(line)
-                except ValidationError:
-                    log.warning("%s holds a broken line; it is skipped.", self.events)
-                else:
-                    yield offset, event
+                    event = Event.model_validate(unsealed(line))
+                except ValueError as error:
+                    text = line.decode(errors="replace").strip()
+                    values: dict[str, float | str] = {"line": text, "why": first_line(error)}
+                    event = Event(run="", kind="broken", values=values)
+                yield offset, event
 
     @property
     def sent(self) -> Sent:
         try:
-            return Sent.model_validate_json((self.folder / "sent.json").read_bytes())
-        except (FileNotFoundError, ValidationError):  # torn by a power cut: deliver all again
+            return Sent.model_validate(unsealed((self.folder / "sent.json").read_bytes()))
+        except (FileNotFoundError, ValueError):  # torn or damaged: deliver all again
             return Sent()
 
     def mark(self, sent: Sent) -> None:
         """Write `sent.json` atomically."""
         draft = self.folder / f"sent-{uuid.uuid4().hex}"
-        disk.write(draft, sent.model_dump_json().encode())
+        disk.write(draft, sealed(sent.model_dump(mode="json")))
         draft.replace(self.folder / "sent.json")
 
-    def keep(self, path: Path) -> str:
-        """Copy a file or folder, which may change before its delivery; return the relative path."""
+    def keep(self, path: Path) -> dict[str, float | str]:
+        """Copy a file or folder, which may change before its delivery.
+
+        Returns the values of its event: the relative path and a SHA-256 of the copy.
+        """
         place = self.folder / "files" / uuid.uuid4().hex / path.name
         place.parent.mkdir(parents=True)
         if path.is_dir():
             shutil.copytree(path, place)
         else:
             shutil.copy2(path, place)
-        return place.relative_to(self.folder).as_posix()
+        return {"file": place.relative_to(self.folder).as_posix(), "sha256": digest_of(place)}
 
     def forget(self, kept: str) -> None:
         shutil.rmtree((self.folder / kept).parent, ignore_errors=True)
 
     def reject(self, event: Event, reason: str) -> None:
-        """Record an event that MLflow refuses for good, so that the next ones are delivered."""
+        """Record an event that MLflow never takes, so that the next ones are delivered."""
         with (self.folder.parent / "rejected.txt").open("a", encoding="utf-8") as file:
             file.write(f"{self.folder.name}\t{event.model_dump_json()}\t{reason}\n")
 
@@ -323,7 +335,7 @@ def deliver_one_by_one(spool: Spool, events: list[Event]) -> None:
         except Exception as error:
             if not is_refusal(error, event.kind):
                 raise
-            log.warning("MLflow refuses %s of a run: %s", event.kind, first_line(error))
+            log.warning("An event (%s) never reaches MLflow: %s", event.kind, first_line(error))
             spool.reject(event, first_line(error))
 
 
@@ -335,6 +347,8 @@ def is_refusal(error: Exception, kind: Kind) -> bool:
     """
     if DELETED in str(error):
         return False
+    if isinstance(error, BrokenFileError):
+        return True
     if kind != "artifact" or hasattr(error, "error_code"):
         return getattr(error, "error_code", None) in REFUSALS
     status = getattr(getattr(error, "response", None), "status_code", 0)
@@ -345,8 +359,13 @@ def deliver_batch(spool: Spool, events: list[Event]) -> None:
     """Deliver one batch: events of one run and one kind."""
     from mlflow.entities import Param, RunTag
 
-    client, run = mlflow_client(spool.home), known_run(spool, events[0])
     first = events[0]
+    if first.kind == "broken":
+        raise BrokenFileError(
+            f"A line of {spool.events} is damaged, or an earlier version wrote it: "
+            f"{first.values['why']}. It is kept in {spool.folder.parent / 'rejected.txt'}."
+        )
+    client, run = mlflow_client(spool.home), known_run(spool, first)
     texts = [(name, str(value)) for name, value in first.values.items()]
     match first.kind:
         case "metrics":
@@ -359,7 +378,7 @@ def deliver_batch(spool: Spool, events: list[Event]) -> None:
         case "tags":
             client.log_batch(run, tags=[RunTag(*pair) for pair in texts])
         case "artifact":
-            upload(client, spool, run, str(first.values["file"]))
+            upload(client, spool, run, first)
         case "end":
             terminate(client, spool, run, first)
         case "start":
@@ -402,13 +421,24 @@ def delivered_points(client: Any, spool: Spool, run: str) -> set[Point]:
     return spool.delivered[run]
 
 
-def upload(client: Any, spool: Spool, run: str, kept: str) -> None:
+def upload(client: Any, spool: Spool, run: str, event: Event) -> None:
+    """Upload a kept file or folder, if it is what was kept (else BrokenFileError)."""
+    kept = str(event.values["file"])
     path = spool.folder / kept
+    if path.exists() and digest_of(path) != event.values.get("sha256"):
+        raise BrokenFileError(f"{path} is damaged: it has not the SHA-256 of its event.")
     if path.is_dir():
         client.log_artifacts(run, path, path.name)
     elif path.exists():  # absent if it was sent just before a kill
         client.log_artifact(run, path)
     spool.forget(kept)
+
+
+def digest_of(path: Path) -> str:
+    """Return a SHA-256 over the names and bytes of a file, or of all files in a folder."""
+    files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
+    named = [(file.relative_to(path.parent).as_posix(), disk.sha256(file)) for file in files]
+    return hashlib.sha256(canonical(named)).hexdigest()
 
 
 def terminate(client: Any, spool: Spool, run: str, event: Event) -> None:

@@ -24,8 +24,9 @@ from pydantic import Field
 
 from sentemb_core.errors import SentembError
 from sentemb_core.store import records, runs
-from sentemb_core.store.objects import Store, canonical
+from sentemb_core.store.objects import Store
 from sentemb_core.store.records import Record
+from sentemb_core.store.seals import canonical
 from sentemb_core.store.stages import Stage
 from tasks.stage import STAGES, bound
 

@@ -85,10 +85,11 @@ def trust_of(
     training: RunResult, choice: "Choice", verdict: Verdict, counterpart: str | None
 ) -> list[str]:
     """Return how far the verdict can be trusted: its queries, their kind, and their number."""
-    from sentemb_core.evaluation.pool_size import pool_doubts
+    from sentemb_core.evaluation.pool_size import few_queries
     from sentemb_core.retriever.choice import FEWEST_QUERIES
 
     pool = pool_of(training)
+    few = few_queries(artifact_path(training.texts.validation_pool))
     if pool.kind == "counterpart":
         asked = (
             f"Judged on {verdict.queries:,} documents and their {counterpart or 'counterpart'}, "
@@ -112,7 +113,7 @@ def trust_of(
     )
     return [
         asked,
-        *pool_doubts(artifact_path(training.texts.validation_pool)),
+        *([few] if few else []),
         *([default] if choice.fixed else []),
         *([refitted] if pool.kind == "halves" else []),
     ]

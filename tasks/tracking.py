@@ -55,7 +55,7 @@ class TrackedRun:
         except OSError as error:
             log.warning("%s is not tracked: %s", path, error)
         else:
-            self.append(Event(run=self.name, kind="artifact", values={"file": kept}))
+            self.append(Event(run=self.name, kind="artifact", values=kept))
 
     def child(self, name: str) -> "TrackedRun":
         """Return the nested run of this name, always the same one.

@@ -50,6 +50,7 @@ def collect(
 
     Raises:
         StorageError: a record or a run cannot be read, so its artifacts are unknown.
+        BrokenFileError: a run is damaged, so its artifacts are unknown.
     """
     began = time.time()
     garbage = _unreachable(store, roots, keep_runs)
@@ -78,7 +79,7 @@ def _unreachable(
     store: Store, roots: Iterable[ArtifactRef], keep_runs: int
 ) -> dict[str, list[Path]]:
     """Return the paths to remove by kind; records come before the artifacts that they name."""
-    known = runs.last_runs(store)
+    known = _all_runs(store)
     active = _active(known)
     since = min([time.time() - HOUR, *(run.started for run in active)])
     kept = _reachable(store, roots, [*known[:keep_runs], *active], known)
@@ -109,6 +110,13 @@ def _unreachable(
             if path.suffix == LOCK and _is_abandoned(path, WEEK)
         ],
     }
+
+
+def _all_runs(store: Store) -> list[Run]:
+    known, broken = runs.scan(store)
+    for error in broken.values():
+        raise error
+    return known
 
 
 def _active(known: Iterable[Run]) -> list[Run]:
@@ -150,7 +158,7 @@ def _ancestors(store: Store, roots: Iterable[ArtifactRef]) -> set[str]:
 
 def _still_unused(store: Store, folders: Iterable[Path], since: float) -> Iterator[Path]:
     """Yield the artifacts that no run has used, and no writer has refreshed, since then."""
-    known = runs.last_runs(store)
+    known = _all_runs(store)
     later = [run for run in known if run.finished and run.finished >= since]
     used = {ref.digest for run in (*_active(known), *later) for ref in run.refs}
     for path in folders:
@@ -222,7 +230,7 @@ def _remove(store: Store, path: Path) -> bool:
 
 
 class Health(Value):
-    """Result of `fsck`. Corrupt artifacts are now in quarantine; their stages rebuild them."""
+    """Result of `fsck`. Corrupt artifacts and runs are now in quarantine; stages rebuild theirs."""
 
     ok: int
     bytes: int
@@ -236,7 +244,7 @@ class Health(Value):
 
 
 def fsck(store: Store) -> Health:
-    """Hash all artifacts again, set the broken ones aside, list missing and stray paths.
+    """Hash all artifacts again, set broken ones and broken runs aside; list missing, stray paths.
 
     Missing are absent artifacts that a record returned. Stray are files in `objects/` that are no
     artifact, and unreadable records.
@@ -253,10 +261,14 @@ def fsck(store: Store) -> Health:
         except CorruptArtifactError as error:
             if not os.path.lexists(folder):  # gc removed it meanwhile
                 continue
-            store.set_aside(folder, str(error))
+            store.set_aside(folder, f"{error} Its stage will rebuild it.")
             corrupt.append(str(error))
         except StorageError as error:  # of the disk, perhaps only now: the artifact stays
             corrupt.append(str(error))
+    for path, error in runs.scan(store)[1].items():
+        for file in (path, path.with_suffix(".jsonl")):
+            store.set_aside(file, str(error))
+        corrupt.append(str(error))
     known, unreadable = records.scan(store)
     stray[:0] = map(str, unreadable)
     outputs = dict.fromkeys(ref for record in known for ref in record.outputs)

@@ -13,7 +13,6 @@ the manifest with the folder's name.
 
 import errno
 import hashlib
-import json
 import logging
 import os
 import re
@@ -22,13 +21,14 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import ConfigDict, Field, ValidationError
 
 from sentemb_core.errors import CorruptArtifactError, StorageError, UsageError
 from sentemb_core.store import disk
 from sentemb_core.store.locks import file_lock
+from sentemb_core.store.seals import canonical
 from sentemb_core.types import ArtifactRef, Value
 
 log = logging.getLogger(__name__)
@@ -38,11 +38,6 @@ COMPUTE_AGAIN = "Repeat the run that made it: its stage computes the artifact ag
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")
 """A name inside an artifact: portable, visible, and unable to lead outside the artifact."""
-
-
-def canonical(value: Any) -> bytes:
-    """Return the canonical JSON of a value: sorted keys, no spaces, ASCII, no NaN (ValueError)."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
 
 
 class File(Value):
@@ -196,7 +191,7 @@ class Store:
         try:
             actual = verified(folder, deep=deep).ref
         except CorruptArtifactError as error:
-            self.set_aside(folder, str(error))
+            self.set_aside(folder, f"{error} Its stage will rebuild it.")
             raise CorruptArtifactError(f"{error.args[0]} {COMPUTE_AGAIN}") from error
         if actual != ref:
             raise CorruptArtifactError(
@@ -247,14 +242,14 @@ class Store:
             return False
 
     def set_aside(self, folder: Path, reason: str) -> None:
-        """Move a broken artifact to `quarantine/`."""
+        """Move a broken artifact or file to `quarantine/`."""
         disk.make_folder(self.quarantine)
         try:
             disk.touch(folder)  # gc keeps it here for a week from now
             disk.rename_to(folder, self.quarantine / disk.unique(folder.name))
         except FileNotFoundError:
             return  # another process moved or removed it first
-        log.warning("Artifact moved to quarantine; its stage will rebuild it. %s", reason)
+        log.warning("Moved to quarantine: %s", reason)
 
 
 def _refreshed(folder: Path) -> bool:

@@ -1,23 +1,22 @@
 """Records: what a stage returned, as sealed JSON under its key, and the lineage that they form.
 
-A record names its serializer only so that foreign files are recognised. A file that is not exactly
-of this form is never executed and counts as a miss.
+A file that is not exactly of this form is never executed and counts as a miss.
 """
 
-import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from sentemb_core.errors import CorruptArtifactError, UsageError
 from sentemb_core.redaction import first_line
 from sentemb_core.store import disk
-from sentemb_core.store.objects import Store, canonical
+from sentemb_core.store.objects import Store
+from sentemb_core.store.seals import Digest, sealed, unsealed
 from sentemb_core.types import ArtifactRef, Json, Value
 
 FIRST_TIME = "first time"
@@ -25,7 +24,6 @@ LIMIT = 64 * 1024
 """Bytes of a record: tasks exchange references and small scalars."""
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
-Key = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
 class Record(Value):
@@ -34,7 +32,7 @@ class Record(Value):
     model_config = ConfigDict(strict=True)
 
     stage: Name
-    key: Key
+    key: Digest
     parts: Json = Field(description="The flat parts of the key, for `status` and `lineage`.")
     inputs: list[ArtifactRef]
     outputs: list[ArtifactRef]
@@ -45,16 +43,6 @@ class Record(Value):
     @property
     def id(self) -> str:
         return f"{self.stage}/{self.key}"
-
-
-class Envelope(Value):
-    """A record in its file, with a SHA-256 that reveals a flipped bit in a score."""
-
-    model_config = ConfigDict(strict=True)
-
-    serializer: Literal["sentemb-json"]
-    sha256: Key
-    record: Json
 
 
 @dataclass(frozen=True)
@@ -71,7 +59,13 @@ def write(store: Store, record: Record) -> None:
         UsageError: the result is not JSON, or the record is larger than 64 KiB.
         StorageError: the disk refuses.
     """
-    content = _sealed(record)
+    try:
+        content = sealed(record.model_dump())
+    except (TypeError, ValueError) as error:
+        raise UsageError(
+            f"A stage returns finite JSON values and references; the result of {record.stage!r} "
+            f"is not: {error}."
+        ) from error
     if len(content) > LIMIT:
         raise UsageError(
             f"A record has at most {LIMIT} bytes: references and small scalars. Found "
@@ -82,18 +76,6 @@ def write(store: Store, record: Record) -> None:
 
 def _path(store: Store, stage: str, key: str) -> Path:
     return store.root / "records" / stage / f"{key}.json"
-
-
-def _sealed(record: Record) -> bytes:
-    body = record.model_dump()
-    try:
-        seal = hashlib.sha256(canonical(body)).hexdigest()
-    except (TypeError, ValueError) as error:
-        raise UsageError(
-            f"A stage returns finite JSON values and references; the result of {record.stage!r} "
-            f"is not: {error}."
-        ) from error
-    return canonical({"serializer": "sentemb-json", "sha256": seal, "record": body})
 
 
 def look_up(store: Store, stage: str, key: str) -> Record | Miss:
@@ -119,10 +101,7 @@ def read(path: Path) -> Record:
     """
     if disk.size(path) > LIMIT:
         raise ValueError(f"larger than {LIMIT} bytes")
-    envelope = Envelope.model_validate_json(disk.read(path))
-    if hashlib.sha256(canonical(envelope.record)).hexdigest() != envelope.sha256:
-        raise ValueError("its content does not have its SHA-256")
-    record = Record.model_validate(envelope.record)
+    record = Record.model_validate(unsealed(disk.read(path)))
     if (path.parent.name, path.stem) != (record.stage, record.key):
         raise ValueError(f"it belongs to {record.id}")
     return record

@@ -3,26 +3,33 @@
     runs/<run>.json     the whole run, written at its start, at its end and on `update`
     runs/<run>.jsonl    stages used since then, one a line
 
+Both are sealed (`seals.py`): a run with a flipped bit is refused, and neither resumed nor shown.
 A stage is written before its result is used, since `gc` may run at any moment. It is appended,
 because writing the whole list after each of a thousand stages would take half a minute.
 """
 
+import logging
 import time
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from threading import Lock
 from typing import Literal, TypeVar
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
-from sentemb_core.redaction import redacted
+from sentemb_core.errors import BrokenFileError
+from sentemb_core.redaction import first_line, redacted
 from sentemb_core.store import disk
 from sentemb_core.store.locks import file_lock, is_locked
-from sentemb_core.store.objects import Store, canonical, checked_name
+from sentemb_core.store.objects import Store, checked_name
 from sentemb_core.store.records import Record
+from sentemb_core.store.seals import sealed, unsealed
+from sentemb_core.termination import cleaning_up
 from sentemb_core.types import ArtifactRef, Json, Value
+
+log = logging.getLogger(__name__)
 
 Item = TypeVar("Item")
 
@@ -139,37 +146,30 @@ def recording(
         if resumed and (before := read_run(store, run_id)):
             kept = {"started": before.started, "stages": before.stages, "resumed": now}
             run = run.model_copy(update=kept)
-        log = RunLog(store, run)
-        log.update()
+        active = RunLog(store, run)
+        active.update()
         _runs_of_this_process.append(run_id)
-        token = _current.set(log)
+        token = _current.set(active)
         try:
-            yield log
+            yield active
         except Exception as error:
-            log.update(state="failed", finished=time.time(), error=redacted(str(error)))
+            active.update(state="failed", finished=time.time(), error=redacted(str(error)))
             raise
         except BaseException:  # Ctrl-C, or a scheduler ended it
-            log.update(state="killed", finished=time.time())
+            cleaning_up()
+            active.update(state="killed", finished=time.time())
             raise
         else:
-            log.update(state="completed", finished=time.time())
+            active.update(state="completed", finished=time.time())
         finally:
             _current.reset(token)
 
 
 def note(record: Record, *, hit: bool) -> None:
     """Add the use of a stage's record to the active run, if there is one."""
-    if log := _current.get():
-        log.add(
-            Used(
-                stage=record.stage,
-                key=record.key,
-                hit=hit,
-                seconds=record.seconds,
-                inputs=record.inputs,
-                outputs=record.outputs,
-            )
-        )
+    if active := _current.get():
+        fields = record.model_dump(include={"stage", "key", "seconds", "inputs", "outputs"})
+        active.add(Used(hit=hit, **fields))
 
 
 def _run_lock(store: Store, run_id: str) -> Path:
@@ -178,34 +178,44 @@ def _run_lock(store: Store, run_id: str) -> Path:
 
 def write_run(store: Store, run: Run) -> None:
     """Write a run atomically."""
-    path = store.root / "runs" / f"{checked_name(run.id)}.json"
-    disk.write_atomically(path, canonical(run.model_dump(mode="json")), store.tmp)
+    path = _file(store, checked_name(run.id))
+    disk.write_atomically(path, sealed(run.model_dump(mode="json")), store.tmp)
+
+
+def _file(store: Store, run_id: str) -> Path:
+    return store.root / "runs" / f"{run_id}.json"
 
 
 def _appended_file(store: Store, run_id: str) -> Path:
-    return store.root / "runs" / f"{run_id}.jsonl"
+    return _file(store, run_id).with_suffix(".jsonl")
 
 
 def _append(store: Store, run_id: str, used: Used) -> None:
     """Append a stage to the run's file. Only misses are synced: a lost hit is used again."""
     path = _appended_file(store, run_id)
     disk.make_folder(path.parent)
-    disk.append(path, b"\n" + canonical(used.model_dump(mode="json")))  # \n ends a partial line
+    disk.append(path, b"\n" + sealed(used.model_dump(mode="json")))  # \n ends a partial line
     if not used.hit:
         disk.sync(path)
         disk.sync(path.parent)
 
 
 def _appended(store: Store, run_id: str) -> list[Used]:
-    """Return the appended stages, without lines that a kill or a full disk truncated."""
+    """Return the appended stages, without lines that are truncated (kill, full disk) or damaged.
+
+    Such a stage is only a cache hit of its run; its artifacts are found again at its next use.
+    """
+    file = _appended_file(store, run_id)
     try:
-        lines = disk.read(_appended_file(store, run_id)).splitlines()
+        lines = disk.read(file).splitlines()
     except FileNotFoundError:
         return []
     stages: list[Used] = []
-    for line in filter(None, lines):
-        with suppress(ValidationError):
-            stages.append(Used.model_validate_json(line))
+    for number, line in enumerate(lines, 1):
+        try:
+            stages += [Used.model_validate(unsealed(line))] if line else []
+        except ValueError as error:
+            log.warning("line %d of %s is not used: %s", number, file, first_line(error))
     return stages
 
 
@@ -214,6 +224,7 @@ def read_run(store: Store, run_id: str) -> Run | None:
 
     Raises:
         StorageError: the disk cannot read it.
+        BrokenFileError: it is damaged, or an earlier version wrote it.
     """
     run = _read_files(store, run_id)
     if run and run.state == "running" and not is_locked(_run_lock(store, run_id)):
@@ -224,19 +235,46 @@ def read_run(store: Store, run_id: str) -> Run | None:
 
 
 def _read_files(store: Store, run_id: str) -> Run | None:
-    """Return the run in its files; None for an absent or broken file."""
+    """Return the run in its files; None for an absent file."""
+    path = _file(store, run_id)
     try:
         appended = _appended(store, run_id)  # first: writing the whole run removes this file
-        run = Run.model_validate_json(disk.read(store.root / "runs" / f"{run_id}.json"))
-    except (*disk.ABSENCE, ValidationError):
+        run = _run_in(path)
+    except disk.ABSENCE:
         return None
+    except ValueError as error:
+        raise BrokenFileError(
+            f"A run is read only under its seal. {path} is damaged, or an earlier version wrote "
+            f"it: {first_line(error)}. `python -m flows fsck` moves it to quarantine; then start "
+            "the run again, which reuses every finished stage."
+        ) from error
     known = {used.work for used in run.stages}
     stages = [*run.stages, *(used for used in appended if used.work not in known)]
     return run.model_copy(update={"stages": stages})
 
 
+def _run_in(path: Path) -> Run:
+    run = Run.model_validate(unsealed(disk.read(path)))
+    if run.id != path.stem:
+        raise ValueError(f"it belongs to run {run.id}")
+    return run
+
+
 def last_runs(store: Store) -> list[Run]:
-    """Return all runs, the latest start or resumption first."""
-    ids = [path.stem for path in (store.root / "runs").glob("*.json")]
-    runs = [run for run_id in ids if (run := read_run(store, run_id))]
-    return sorted(runs, key=lambda run: (run.began, run.id), reverse=True)
+    """Return all readable runs, the latest start or resumption first; log the broken ones."""
+    runs, broken = scan(store)
+    for error in broken.values():
+        log.warning("%s", error)
+    return runs
+
+
+def scan(store: Store) -> tuple[list[Run], dict[Path, BrokenFileError]]:
+    """Return all readable runs, the latest first, and the files of the others with the reason."""
+    runs: list[Run] = []
+    broken: dict[Path, BrokenFileError] = {}
+    for path in sorted((store.root / "runs").glob("*.json")):
+        try:
+            runs += [run] if (run := read_run(store, path.stem)) else []
+        except BrokenFileError as error:
+            broken[path] = error
+    return sorted(runs, key=lambda run: (run.began, run.id), reverse=True), broken

@@ -21,12 +21,15 @@ from typing import Any, get_type_hints
 from pydantic import BaseModel, TypeAdapter
 
 from sentemb_core.errors import BadEmbeddingError, OtherDeviceError, UsageError
+from sentemb_core.redaction import first_line
 from sentemb_core.store import disk, records, runs
 from sentemb_core.store.fingerprint import code_fingerprint
 from sentemb_core.store.locks import file_lock
 from sentemb_core.store.machine import DRIVER, default_device, installed, processors
-from sentemb_core.store.objects import Store, canonical
+from sentemb_core.store.objects import Store
 from sentemb_core.store.records import Miss, Record, encoder_behind, refs_in
+from sentemb_core.store.seals import canonical, sealed, unsealed
+from sentemb_core.termination import check, cleaning_up
 from sentemb_core.types import ArtifactRef, Json
 
 log = logging.getLogger(__name__)
@@ -69,8 +72,11 @@ class Running:
     def earlier_seconds(self) -> float:
         """Return the seconds that earlier processes spent up to the last checkpoint."""
         try:
-            return float((self.folder / SECONDS).read_text("ascii"))
-        except (OSError, ValueError):
+            return float(unsealed(disk.read(self.folder / SECONDS)))
+        except disk.ABSENCE:
+            return 0.0
+        except (OSError, ValueError, TypeError) as error:
+            log.warning("%s is broken: %s", self.folder / SECONDS, first_line(error))
             return 0.0
 
     @property
@@ -80,7 +86,7 @@ class Running:
 
     def save_seconds(self) -> None:
         """Save the seconds so far. Call it at each checkpoint."""
-        disk.write_atomically(self.folder / SECONDS, f"{self.seconds}".encode(), self.store.tmp)
+        disk.write_atomically(self.folder / SECONDS, sealed(self.seconds), self.store.tmp)
 
     @property
     def work(self) -> Path:
@@ -176,6 +182,7 @@ class Stage:
         """
         key = self.key(arguments)
         known = Miss("refresh") if refresh else self.look_up(store, key)
+        check()
         if isinstance(known, Record):
             runs.note(known, hit=True)
             return self.result(known)
@@ -217,6 +224,9 @@ class Stage:
         except BadEmbeddingError as error:
             if model := encoder_behind(store, refs_in(arguments)):
                 error.encoder = f"{model} (`lineage {model.digest[:12]}` shows how it was made)"
+            raise
+        except BaseException:
+            cleaning_up()
             raise
         finally:
             _running.reset(token)

@@ -9,8 +9,9 @@ import pytest
 
 from flows.pipeline import documents_of
 from sentemb_core.errors import CorruptArtifactError, UsageError
-from sentemb_core.store.objects import Store, canonical
+from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import recording
+from sentemb_core.store.seals import canonical
 from sentemb_core.types import ArtifactRef, Json
 from tasks.execution import without_prefect
 from tests.flows.corpora import tiny_run

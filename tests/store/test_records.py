@@ -1,5 +1,6 @@
 """Records are sealed JSON of one form; any other file in their place is a miss."""
 
+import hashlib
 import json
 import os
 import pickle
@@ -11,8 +12,8 @@ from hypothesis import strategies as st
 
 from sentemb_core.store import records
 from sentemb_core.store.maintenance import fsck
-from sentemb_core.store.objects import canonical
 from sentemb_core.store.records import Miss, Record, refs_in
+from sentemb_core.store.seals import canonical
 from sentemb_core.types import ArtifactRef
 
 
@@ -23,7 +24,7 @@ class Evil:
 
 def sealed(body: dict) -> dict:
     """Return an envelope as an attacker who knows the form would write it."""
-    digest = records.hashlib.sha256(canonical(body)).hexdigest()
+    digest = hashlib.sha256(canonical(body)).hexdigest()
     return {"serializer": "sentemb-json", "sha256": digest, "record": body}
 
 

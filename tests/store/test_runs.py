@@ -1,18 +1,18 @@
 """Runs: what they used is on the disk at once, survives kills, and is counted once."""
 
 import contextlib
-import json
 import signal
 import time
 from contextlib import suppress
 
 import pytest
 
-from sentemb_core.errors import StorageError
+from sentemb_core.errors import BrokenFileError, StorageError
 from sentemb_core.store import disk, runs
 from sentemb_core.store.locks import is_locked
-from sentemb_core.store.maintenance import collect
+from sentemb_core.store.maintenance import collect, fsck
 from sentemb_core.store.objects import Store
+from sentemb_core.store.seals import sealed
 from sentemb_core.store.stages import Stage
 from sentemb_core.types import ArtifactRef
 
@@ -162,24 +162,34 @@ def test_a_reader_during_a_write_misses_no_stage(chain, store, monkeypatch):
         assert len(runs.read_run(store, "now").stages) == 3
 
 
-def test_a_run_of_the_first_release_is_read(store):
-    """Fields that were added later have defaults."""
-    ref = {"kind": "thing", "digest": "0" * 64, "size": 1}
-    stage = {"stage": "encode", "key": "k", "hit": False, "seconds": 1.0}
-    times = {"started": 1.0, "finished": 2.0}
-    old = {"id": "old", "command": ["python"], "config": {}, "state": "completed", **times}
-    old |= {"stages": [stage | {"inputs": [], "outputs": [ref]}], "outputs": []}
-    (store.root / "runs").mkdir(parents=True)
-    (store.root / "runs" / "old.json").write_text(json.dumps(old))
-    (run,) = runs.last_runs(store)
-    assert (run.began, [ref.kind for ref in run.refs]) == (1.0, ["thing"])
+def unsealed(run: runs.Run) -> bytes:
+    return run.model_dump_json().encode()
 
 
-def test_a_run_file_of_an_unknown_form_is_no_run(store):
-    (store.root / "runs").mkdir(parents=True)
-    (store.root / "runs" / "old.json").write_text('{"id": "old", "started": 1.0}')
-    assert runs.read_run(store, "old") is None
-    assert runs.last_runs(store) == []
+def renamed(run: runs.Run) -> bytes:
+    return sealed(run.model_copy(update={"id": "other"}).model_dump(mode="json"))
+
+
+@pytest.mark.parametrize(
+    "content", [lambda _: b"", lambda _: sealed({"id": "broken"}), unsealed, renamed]
+)
+def test_a_broken_or_unsealed_run_is_refused_and_named_until_fsck(chain, store, content, caplog):
+    for name in ("whole", "broken"):
+        record_run(chain, store, name)
+    file = store.root / "runs" / "broken.json"
+    file.write_bytes(content(runs.read_run(store, "broken")))
+    with pytest.raises(BrokenFileError, match=f"E605 .*{file}"):
+        runs.read_run(store, "broken")
+    with pytest.raises(BrokenFileError), runs.recording(store, "broken", [], {}, resumed=True):
+        raise AssertionError("it is not resumed")
+    with pytest.raises(BrokenFileError):  # it cannot know what the run used
+        collect(store, [], keep_runs=1)
+    caplog.clear()
+    assert [run.id for run in runs.last_runs(store)] == ["whole"]
+    assert str(file) in caplog.text
+    assert len(fsck(store).corrupt) == 1
+    assert [path.name.partition("-")[0] for path in store.quarantine.iterdir()] == ["broken.json"]
+    assert collect(store, [], keep_runs=1).counts["objects"] == 0
 
 
 def test_a_resumed_run_keeps_its_start_and_its_own_misses(chain, store):

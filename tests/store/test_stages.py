@@ -16,8 +16,8 @@ from pydantic import BaseModel
 from sentemb_core.errors import OtherDeviceError, StorageError, UsageError
 from sentemb_core.store import runs, stages
 from sentemb_core.store.machine import processors
-from sentemb_core.store.objects import canonical
 from sentemb_core.store.records import Miss
+from sentemb_core.store.seals import canonical
 from sentemb_core.store.stages import Stage, normal, running, threads
 from sentemb_core.types import ArtifactRef
 

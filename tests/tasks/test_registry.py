@@ -13,6 +13,7 @@ from safetensors.numpy import save_file
 from sentemb_core.encoder.batching import embed_texts
 from sentemb_core.encoder.checkpoint import save_encoder
 from sentemb_core.errors import (
+    BrokenFileError,
     MissingEncoderError,
     RegistryDownError,
     RegistryError,
@@ -31,6 +32,7 @@ from tasks.registered_encoders import canaries_of, find_encoder
 from tasks.registry import (
     find_version,
     fingerprint_of,
+    known_registries,
     note_registry,
     promote,
     register,
@@ -470,7 +472,8 @@ def test_models_of_other_registries_stop_gc(home, folder, tmp_path, monkeypatch)
         registered_artifacts()
     assert f"sqlite:///{other}" in str(refused.value)
     assert "own mlflow.db" in str(refused.value)
-    (home / "registries.txt").write_text("the home's own mlflow.db\n")
+    kept, _ = filter(None, (home / "registries.txt").read_bytes().splitlines())
+    (home / "registries.txt").write_bytes(kept)
     monkeypatch.setenv("SENTEMB_HOME", shutil.move(home, str(tmp_path / "moved")))
     assert registered_artifacts() == [version.artifact]
 
@@ -482,9 +485,15 @@ def test_home_without_its_database_still_knows_its_registries(home, folder, monk
         patched.setenv("MLFLOW_TRACKING_URI", address)
         note_registry(home)
         note_registry(home)
-    assert (home / "registries.txt").read_text() == "http://***@127.0.0.1:9\n"
+    assert known_registries(home) == ["http://***@127.0.0.1:9"]
     (home / "mlflow.db").unlink()
     with pytest.raises(UsageError, match=r"http://\*\*\*@127\.0\.0\.1:9"):
+        registered_artifacts()
+
+
+def test_an_unsealed_registry_stops_gc(bare_home):
+    (bare_home / "registries.txt").write_text("http://127.0.0.1:9\n")
+    with pytest.raises(BrokenFileError, match=r"E605 .*registries\.txt.*127\.0\.0\.1:9"):
         registered_artifacts()
 
 

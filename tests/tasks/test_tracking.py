@@ -519,16 +519,32 @@ def test_a_broken_line_in_a_spool_blocks_nothing(home, caplog):
         b"".join([lines[0], b'{"kind": "nonsense"}\n', lines[-1]])
     )
     assert sync(home) == 0
-    broken = [line.args for line in caplog.records if line.name == "tasks.delivery"]
-    assert {*broken} == {(folder / "events.jsonl",)}
+    broken = [line.args[0] for line in caplog.records if line.name == "tasks.delivery"]
+    assert broken == ["broken"]
+    rejected = (home / "spool" / "rejected.txt").read_text()
+    assert "nonsense" in rejected, "nothing is lost"
+    assert "E605 " in rejected
     named = mlflow_client(home).search_runs([experiment_id(home)], "tags.`sentemb.run` = 'second/'")
     assert points(home, named[0], "loss") == [(1, 1.0)]
+
+
+def test_a_damaged_file_of_a_spool_is_not_uploaded(home):
+    (home / "report.html").write_text("recall .476")
+    spool = spooled(home, "damaged", steps=1)
+    kept = spool.keep(home / "report.html")
+    spool.append(Event(run="", kind="artifact", values=kept))
+    (spool.folder / str(kept["file"])).write_text("recall .476 ")
+    assert sync(home) == 0
+    (run,) = runs(home).values()
+    assert mlflow_client(home).list_artifacts(run.info.run_id) == []
+    assert "E605 " in (home / "spool" / "rejected.txt").read_text()
 
 
 def test_a_spool_is_read_by_other_programs_and_with_a_torn_mark(home):
     with tracked_run("read", key="read") as run:
         run.log_metrics({"loss": 0.25}, 3)
         lines = [json.loads(line) for line in run.spool.events.read_text().splitlines()]
+        lines = [line["record"] for line in lines]
         for torn in (b"", b'{"off'):  # by a power cut: all events are delivered again
             (run.spool.folder / "sent.json").write_bytes(torn)
             assert run.spool.sent.offset == 0
