@@ -1,8 +1,9 @@
 """The retriever of a run: the parts of several encoders, and the choice among their fusions.
 
 The start encoder, the run's best encoder and its control are softly whitened and read the
-validation pool. A corpus table learns the words of the corpus from nothing. Validation chooses the
-cheapest retriever that is level with the best (`sentemb_core/retriever/choice.py`).
+validation pool. The first of them also reads whole texts where there are counterparts. A corpus
+table learns the words of the corpus from nothing. Validation chooses the cheapest retriever that is
+level with the best (`sentemb_core/retriever/choice.py`).
 """
 
 from flows.annotation_variants import annotate
@@ -66,11 +67,17 @@ def chosen_retriever(run: RunResult, config: RunConfig) -> RetrieverResult:
     table = None
     if has_table:
         table = corpus_table(texts.documents, texts.validation_pool, seed)
+    first = next(iter(bases))
+    whole_texts = not has_held_out(texts.validation_pool)
     encoders = ReadEncoders(
         start=read_encoder("start", start, texts),
-        semantic=[whitened(label, base, texts, seed) for label, base in bases.items()],
+        semantic=[
+            whitened(label, base, texts, seed, whole_texts=whole_texts and label == first)
+            for label, base in bases.items()
+        ],
         table=read_encoder(CORPUS_TABLE, table, texts) if table else None,
         required=run.best_trained.kind == "fine-tuned",
+        whole_texts=whole_texts,
     )
     choice = choose_retriever(encoders, texts.documents, texts.validation_pool, config.task, seed)
     scores = retriever_scores(encoders, choice, texts.documents, texts.validation_pool)
@@ -113,10 +120,12 @@ def semantic_bases(run: RunResult) -> dict[str, EncoderResult]:
     return bases
 
 
-def whitened(label: str, base: EncoderResult, texts: Texts, seed: int) -> ReadEncoder:
+def whitened(
+    label: str, base: EncoderResult, texts: Texts, seed: int, *, whole_texts: bool
+) -> ReadEncoder:
     """Return an encoder with a soft whitening, its token map, and the pool as it reads it."""
     encoder, token_map = with_maps(base.encoder, base.sentences, seed)
-    return read_encoder(label, encoder, texts, token_map)
+    return read_encoder(label, encoder, texts, token_map, whole_texts=whole_texts)
 
 
 def with_maps(
@@ -130,10 +139,17 @@ def with_maps(
 
 
 def read_encoder(
-    label: str, encoder: ArtifactRef, texts: Texts, token_map: ArtifactRef | None = None
+    label: str,
+    encoder: ArtifactRef,
+    texts: Texts,
+    token_map: ArtifactRef | None = None,
+    *,
+    whole_texts: bool = False,
 ) -> ReadEncoder:
     """Return an encoder and the pool as it reads it."""
-    readings = read_pool(encoder, token_map, texts.documents, texts.validation_pool)
+    readings = read_pool(
+        encoder, token_map, texts.documents, texts.validation_pool, whole_texts=whole_texts
+    )
     return ReadEncoder(label=label, encoder=encoder, readings=readings, token_map=token_map)
 
 

@@ -44,12 +44,14 @@ class ReadEncoders(Value):
     semantic: softly whitened encoders, the first guess first.
     table: the corpus table, if the run has one beside its encoders.
     required: whether every retriever that may be chosen has the first semantic encoder.
+    whole_texts: whether the first semantic encoder has also read whole texts.
     """
 
     start: ReadEncoder
     semantic: list[ReadEncoder]
     table: ReadEncoder | None = None
     required: bool = False
+    whole_texts: bool = False
 
     @property
     def all(self) -> list[ReadEncoder]:
@@ -84,8 +86,13 @@ def read_pool(
     token_map: ArtifactRef | None,
     documents: ArtifactRef,
     validation_pool: ArtifactRef,
+    *,
+    whole_texts: bool = False,
 ) -> ArtifactRef:
-    """Return what an encoder makes of both sides of the pool: vectors, and tokens with a map."""
+    """Return what an encoder makes of both sides of the pool: vectors, and tokens with a map.
+
+    `whole_texts`: also the vectors of whole texts.
+    """
     from sentemb_core.corpus.validation_pool import ValidationPool
     from sentemb_core.encoder.checkpoint import load_encoder
     from sentemb_core.retriever.folder import TOKEN_MAP
@@ -98,7 +105,14 @@ def read_pool(
     sentences = sum(len(each) for pair in pairs.values() for each in pair.documents)
     fitted = read_token_map(artifact_path(token_map) / TOKEN_MAP) if token_map else None
     with new_artifact("readings") as draft, progress("read the pool", sentences) as advance:
-        write_readings(load_encoder(artifact_path(encoder)), fitted, pairs, draft.path, advance)
+        write_readings(
+            load_encoder(artifact_path(encoder)),
+            fitted,
+            pairs,
+            draft.path,
+            whole_texts=whole_texts,
+            progress=advance,
+        )
     return draft.ref
 
 
@@ -134,6 +148,7 @@ def choose_retriever(
         static,
         {name: side.vectors.shape[1] for name, side in first.vectors.items()},
         encoders.table.label if encoders.table else None,
+        whole_texts=encoders.whole_texts,
     )
     values = {
         each.label: direction_values(

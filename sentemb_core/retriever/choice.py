@@ -44,9 +44,9 @@ class Candidate(Value):
     """Dimensions of its document vectors."""
 
     @property
-    def cost(self) -> tuple[int, int, int]:
-        """Parts, then encoders, then the width of the vectors."""
-        return self.spec.parts, len(self.spec.vectors), self.width
+    def cost(self) -> tuple[int, int, int, bool]:
+        """Parts, then encoders, the width of the vectors, and whether texts are read twice."""
+        return self.spec.parts, len(self.spec.vectors), self.width, self.spec.unit == "both"
 
 
 class Judged(Value):
@@ -98,7 +98,12 @@ class Choice(Value):
 
 
 def candidates(
-    start: str, whitened: Mapping[str, bool], widths: Mapping[str, int], table: str | None
+    start: str,
+    whitened: Mapping[str, bool],
+    widths: Mapping[str, int],
+    table: str | None,
+    *,
+    whole_texts: bool = False,
 ) -> list[Candidate]:
     """Return the retrievers that a run compares, and the default first.
 
@@ -108,6 +113,7 @@ def candidates(
             static tables.
         widths: Dimensions of each encoder.
         table: Name of the corpus table; None if the run has none beside its encoders.
+        whole_texts: Whether the first whitened encoder has also read whole texts.
     """
     first = next(iter(whitened))
     specs: dict[str, RetrieverSpec] = {}
@@ -120,6 +126,14 @@ def candidates(
             f"{name} + words": lexical.model_copy(update={"best_sentence": 0.0}),
             f"{name} + sentences": dense(name, best_sentence=0.5),
             name: dense(name),
+        }
+    if whole_texts:
+        specs |= {
+            label.replace(first, f"{first} of sentences and whole texts"): spec.model_copy(
+                update={"unit": "both"}
+            )
+            for label, spec in specs.items()
+            if has_encoder(spec, first)
         }
     if table:
         both = RetrieverSpec(vectors=(Vectors(folder=first), Vectors(folder=table, weight=0.5)))

@@ -79,13 +79,22 @@ def write_readings(
     token_map: TokenMap | None,
     pairs: Mapping[Query, Pair],
     out: Path,
+    *,
+    whole_texts: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> None:
-    """Write what an encoder makes of both sides of each pair: vectors, and tokens with a map."""
+    """Write what an encoder makes of both sides of each pair: vectors, and tokens with a map.
+
+    `whole_texts`: also the vectors of whole texts.
+    """
     from sentemb_core.retriever.retriever import Retriever
     from sentemb_core.retriever.spec import Vectors
 
-    spec = RetrieverSpec(vectors=(Vectors(folder=""),), tokens=bool(token_map))
+    spec = RetrieverSpec(
+        vectors=(Vectors(folder=""),),
+        unit="both" if whole_texts else "sentences",
+        tokens=bool(token_map),
+    )
     retriever = Retriever(spec, {"": encoder}, token_map)
     for side, items in _sides(pairs).items():
         documents = side == "documents"
@@ -100,6 +109,8 @@ def write_readings(
         }  # fmt: skip
         for tokens in read.tokens.values():
             arrays |= {"tokens": tokens.rows, "token_starts": tokens.starts}
+        for whole in read.whole.values():
+            arrays["whole"] = whole
         save_file(arrays, out / f"{side}.safetensors")
 
 
@@ -151,6 +162,7 @@ def _reading(
             for name, file in read.items()
             if "tokens" in file
         },
+        {name: file["whole"][first:end] for name, file in read.items() if "whole" in file},
     )
 
 

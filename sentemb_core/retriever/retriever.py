@@ -17,7 +17,7 @@ from sentemb_core.encoder.truncation import Cut
 from sentemb_core.errors import UsageError
 from sentemb_core.evaluation.diagnostics import directions
 from sentemb_core.retriever.folder import ROOT, TABLE, save_retriever
-from sentemb_core.retriever.scores import Readings
+from sentemb_core.retriever.scores import Readings, WholeTexts
 from sentemb_core.retriever.spec import RetrieverSpec
 from sentemb_core.retriever.tokens import TokenMap, TokenVectors, read_tokens
 from sentemb_core.retriever.vectors import Sides, joined_vectors, side_of
@@ -146,6 +146,7 @@ class Retriever:
         role: Role = of_documents if documents else "query"
         sides: dict[str, Sides] = {}
         tokens: dict[str, TokenVectors] = {}
+        whole: dict[str, WholeTexts] = {}
         for name, encoder in self.encoders.items():
             first = not sides
             sequences = encoder.tokenise(flat, role, cut if first else None)
@@ -163,7 +164,28 @@ class Retriever:
             else:
                 vectors = encode(encoder, sequences, progress=progress if first else None)
             sides[name] = side_of(vectors, starts)
-        return Readings(texts, sides, tokens)
+            if self.spec.unit == "both":
+                whole[name] = whole_texts(encoder, items, documents=documents)
+        return Readings(texts, sides, tokens, whole)
+
+
+def whole_texts(
+    encoder: Encoder,
+    items: Sequence[Sequence[str]],
+    *,
+    documents: bool,
+) -> WholeTexts:
+    """Return the vectors of items, given as lists of sentences, read as whole texts.
+
+    An item of one sentence, which is its text, has a zero vector: `with_whole_texts` leaves it as
+    it is.
+    """
+    several = [place for place, sentences in enumerate(items) if len(sentences) > 1]
+    texts = [" ".join(items[place]) for place in several]
+    sequences = encoder.tokenise(texts, "document" if documents else "query")
+    vectors = np.zeros((len(items), encoder.dim), np.float32)
+    vectors[several] = directions(encode(encoder, sequences))
+    return vectors
 
 
 def assembled(

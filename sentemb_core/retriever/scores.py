@@ -21,7 +21,13 @@ from sentemb_core.retriever.tokens import (
     late_interaction,
     late_interaction_of_texts,
 )
-from sentemb_core.retriever.vectors import Sides, document_scores, joined, text_scores
+from sentemb_core.retriever.vectors import (
+    Sides,
+    document_scores,
+    joined,
+    text_scores,
+    with_whole_texts,
+)
 from sentemb_core.retriever.words import lexical_scores
 
 Late = Callable[
@@ -29,6 +35,8 @@ Late = Callable[
     Float32[np.ndarray, "n candidates"],
 ]
 """Late interaction of the queries at some places with the candidates that are marked."""
+
+WholeTexts = Float32[np.ndarray, "texts dim"]
 
 Interaction = Callable[
     [Float32[np.ndarray, "tokens dim"], TokenVectors], Float32[np.ndarray, " candidates"]
@@ -44,15 +52,20 @@ class Readings:
         texts: Whole texts, for words.
         vectors: Vectors by the folder of their encoder.
         tokens: Token vectors by the folder of their encoder; those of documents are in int8.
+        whole: Vectors of whole texts by the folder of their encoder, where it has read them.
     """
 
     texts: Sequence[str]
     vectors: Mapping[str, Sides] = field(default_factory=dict[str, Sides])
     tokens: Mapping[str, TokenVectors] = field(default_factory=dict[str, TokenVectors])
+    whole: Mapping[str, WholeTexts] = field(default_factory=dict[str, WholeTexts])
 
     def side(self, spec: RetrieverSpec) -> Sides:
         """Return the vectors of the retriever's encoders as one."""
-        return joined([(each.weight, self.vectors[each.folder]) for each in spec.vectors])
+        sides = {each.folder: self.vectors[each.folder] for each in spec.vectors}
+        if spec.unit == "both":
+            sides = {name: with_whole_texts(side, self.whole[name]) for name, side in sides.items()}
+        return joined([(each.weight, sides[each.folder]) for each in spec.vectors])
 
 
 def retriever_scorers(spec: RetrieverSpec, documents: Readings, texts: Readings) -> Scorers:

@@ -19,8 +19,9 @@ from sentemb_core.types import Value
 Words = Literal["bm25", "stems_and_letters"]
 """bm25: whole words. stems_and_letters: the first six letters of words, and letter 4-grams."""
 
-Unit = Literal["sentences", "text"]
-"""A document's vector is the mean of its sentence vectors, or the vector of its whole text."""
+Unit = Literal["sentences", "text", "both"]
+"""A document's vector: the mean of its sentence vectors, the vector of its whole text, or the mean
+of these two."""
 
 SHARE_FOR_DOCUMENTS, SHARE_FOR_TEXTS = 0.5, 0.6
 """Share of vectors beside words, for texts that look for documents, and for the reverse."""

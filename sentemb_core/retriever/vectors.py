@@ -1,7 +1,7 @@
 """The semantic part: one vector per text, and the vectors of its sentences."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float32, Int64
@@ -35,6 +35,11 @@ def side_of(
     sums = np.add.reduceat(sentences, starts[:-1], axis=0, dtype=np.float64)
     means = sums / np.diff(starts)[:, None]
     return Sides(directions(means.astype(np.float32)), sentences, starts)
+
+
+def with_whole_texts(side: Sides, whole: Float32[np.ndarray, "texts dim"]) -> Sides:
+    """Return texts whose vectors are the mean direction of `side.vectors` and of `whole`."""
+    return replace(side, vectors=directions(side.vectors + whole))
 
 
 def joined(sides: Sequence[tuple[float, Sides]]) -> Sides:

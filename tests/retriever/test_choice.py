@@ -23,7 +23,11 @@ from sentemb_core.retriever.choice import (
 )
 
 FOUND = candidates(
-    "start", {"whitened start": False}, {"start": 8, "whitened start": 8, "table": 4}, "table"
+    "start",
+    {"whitened start": False},
+    {"start": 8, "whitened start": 8, "table": 4},
+    "table",
+    whole_texts=True,
 )
 LABELS = [each.label for each in FOUND]
 
@@ -80,6 +84,20 @@ def test_the_cheapest_of_equal_ones_is_chosen():
     assert candidate("words").cost < candidate("whitened start").cost, "no encoder"
     dearest = max(FOUND, key=lambda each: each.cost)
     assert dearest.label == "whitened start + table + sentences + words + tokens"
+
+
+def test_whole_texts_are_read_only_where_that_is_measurably_better():
+    whole = "whitened start of sentences and whole texts + words"
+    alone = "whitened start + words"
+    specs = [candidate(label).spec for label in (alone, whole)]
+    assert [spec.unit for spec in specs] == ["sentences", "both"]
+    assert specs[0] == specs[1].model_copy(update={"unit": "sentences"})
+    found, _ = chosen({whole: 0.9, alone: 0.5})
+    assert found.label == whole
+    values = {label: [np.zeros(200)] * 2 for label in LABELS}
+    values |= {whole: [np.ones(200)] * 2, alone: [np.ones(200)] * 2}
+    assert choice(FOUND, values, [np.arange(200)] * 2, None, 0).label == alone
+    assert candidates("start", {"a": False}, {"start": 8, "a": 8}, None)[0].spec.unit == "sentences"
 
 
 def test_the_best_is_chosen_if_it_is_measurably_better():

@@ -19,6 +19,7 @@ SPECS = {
     "root alone": RetrieverSpec(vectors=(Vectors(folder=""),)),
     "words alone": RetrieverSpec(words="bm25"),
     "texts": RetrieverSpec(vectors=(Vectors(folder=""),), unit="text", words="bm25"),
+    "both": RetrieverSpec(vectors=(Vectors(folder=""),), unit="both"),
 }
 
 

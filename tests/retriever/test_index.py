@@ -40,6 +40,7 @@ SPECS = {
     "table": RetrieverSpec(vectors=(Vectors(folder="table"),), words="stems_and_letters"),
     "words": RetrieverSpec(words="bm25"),
     "whole texts": RetrieverSpec(vectors=ROOT, unit="text", words="bm25", best_sentence=0.2),
+    "both": RetrieverSpec(vectors=ROOT, unit="both", words="bm25", best_sentence=0.5),
 }
 retriever = cache(made.retriever)
 

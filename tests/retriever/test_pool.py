@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from sentemb_core.config.run import ValidationConfig
 from sentemb_core.corpus.table import Document, write_rows
 from sentemb_core.corpus.validation_pool import ValidationPool, write_validation_pool
+from sentemb_core.encoder.batching import embed_texts
 from sentemb_core.evaluation.validation_scores import rank_pool
 from sentemb_core.retriever.pool import (
     SPAN,
@@ -96,7 +97,7 @@ def test_readings_come_back_as_they_were_written(tmp_path: Path):
     map_ = retriever().token_map
     for name, encoder, token_map in (("a", tiny.bert(), map_), ("b", tiny.static(), None)):
         (tmp_path / name).mkdir()
-        write_readings(encoder, token_map, pairs, tmp_path / name)
+        write_readings(encoder, token_map, pairs, tmp_path / name, whole_texts=name == "a")
     folders = {name: tmp_path / name for name in "ab"}
     ((texts, documents),) = read_readings(pairs, folders).values()
     assert texts.texts == ["w5 w6", "w7"]
@@ -108,6 +109,19 @@ def test_readings_come_back_as_they_were_written(tmp_path: Path):
     direct = retriever(RetrieverSpec(vectors=(Vectors(folder="table"),)))
     expected: Sides = direct.read_documents(pairs["counterpart"].documents).vectors["table"]
     np.testing.assert_array_equal(documents.vectors["b"].vectors, expected.vectors)
+    assert set(documents.whole) == set(texts.whole) == {"a"}
+    assert not texts.whole["a"].any(), "a text of one sentence is read once"
+    whole = tiny_vector("w5 w8 w9")
+    np.testing.assert_allclose(documents.whole["a"][0], whole, atol=1e-6)
+    both = documents.side(RetrieverSpec(vectors=(Vectors(folder="a"),), unit="both"))
+    summed = documents.vectors["a"].vectors[0] + whole
+    np.testing.assert_allclose(both.vectors[0], summed / np.linalg.norm(summed), atol=1e-6)
+
+
+def tiny_vector(text: str) -> np.ndarray:
+    """The direction of a text that `tiny.bert` reads as one."""
+    vector = embed_texts(tiny.bert(), [text])[0]
+    return vector / np.linalg.norm(vector)
 
 
 def test_a_pseudo_query_finds_the_rest_that_repeats_its_words(tmp_path: Path):
