@@ -121,7 +121,7 @@ def semantic_bases(run: RunResult) -> dict[str, EncoderResult]:
 
 
 def whitened(
-    label: str, base: EncoderResult, texts: Texts, seed: int, *, whole_texts: bool
+    label: str, base: EncoderResult, texts: Texts, seed: int, *, whole_texts: bool = False
 ) -> ReadEncoder:
     """Return an encoder with a soft whitening, its token map, and the pool as it reads it."""
     encoder, token_map = with_maps(base.encoder, base.sentences, seed)

@@ -114,16 +114,20 @@ def test_what_is_published_scores_as_what_was_judged(corpus_file: Path, transfor
     assert set(made.token_maps) == {*made.bases}
     assert made.without_encoder
     assert {"start", "table", *made.bases} == set(made.encoders)
-    whole = choice.judged[[row.candidate.spec.tokens for row in choice.judged].index(True)]
-    every = choice.model_copy(update={"label": whole.candidate.label})
-    for one in (choice, every):
+    all_parts = {row.candidate.spec.unit: row for row in choice.judged if row.candidate.spec.tokens}
+    assert {*all_parts} == {"sentences", "both"}
+    others = [
+        choice.model_copy(update={"label": row.candidate.label}) for row in all_parts.values()
+    ]
+    for one in (choice, *others):
         with without_prefect(Store.default()):
             made, scores = judged_as(run, one)
             folder = published_model(made, config)
             texts = run.texts
             again = validate_retriever(folder, texts.documents, texts.validation_pool)
         np.testing.assert_array_equal(ranks(again), ranks(scores))
-        assert load_retriever(artifact_path(folder)).spec.names == one.spec.names
+        loaded = load_retriever(artifact_path(folder)).spec
+        assert (loaded.names, loaded.unit) == (one.spec.names, one.spec.unit)
 
 
 def judged_as(run: RunResult, choice: Choice) -> tuple[RunResult, ArtifactRef]:
@@ -132,8 +136,10 @@ def judged_as(run: RunResult, choice: Choice) -> tuple[RunResult, ArtifactRef]:
     ref = save_json("choice", choice.model_dump(mode="json"))
 
     def read(label: str) -> ReadEncoder:
+        token_map = made.token_maps.get(label)
+        first = label == next(iter(made.bases))
         return making.read_encoder(
-            label, made.encoders[label], run.texts, made.token_maps.get(label)
+            label, made.encoders[label], run.texts, token_map, whole_texts=first
         )
 
     encoders = ReadEncoders(
