@@ -44,7 +44,7 @@ from tasks.registered_encoders import local_name
 from tasks.report import Outcome
 from tasks.run_monitor import monitored_run
 from tasks.sources import by_bytes, digest_of_corpus, revision_of
-from tasks.train import check_documents, log_segment_share, train_encoder
+from tasks.train import check_documents, log_segment_counts, train_encoder
 from tasks.validate import (
     bm25_scores,
     check_validation_pool,
@@ -184,7 +184,7 @@ def trained_encoder(
     config: RunConfig,
 ) -> EncoderResult:
     """Train an encoder by a method that needs no annotation, and validate it."""
-    log_segment_share(training.method, texts.sentences, parent.encoder)
+    log_segment_counts(training.method, texts.sentences, parent.encoder)
     trained = train_encoder(
         parent.encoder,
         texts.sentences,

@@ -56,7 +56,7 @@ from tasks.encode import finished_encoder, pooled_as, word_vectors
 from tasks.execution import flow, is_dry_run, isolate_errors, skip_unknown_results
 from tasks.experiment_table import ExperimentTable
 from tasks.run_monitor import recorded
-from tasks.train import log_segment_share, train_encoder
+from tasks.train import log_segment_counts, train_encoder
 from tasks.validate import (
     bm25_scores,
     language_of,
@@ -434,19 +434,20 @@ def less_than_requested(trial: Trial, start: ArtifactRef) -> tuple[str, ...]:
 
 
 def training_notes(trial: Trial, start: ArtifactRef) -> tuple[str, ...]:
-    """Return HiCL's share of segmented texts, and the loss of a Condenser stage before it."""
+    """Return how many segments HiCL's texts have, and the loss of a Condenser stage before it."""
     settings, arm = trial.settings, trial.arm
     trainings = [step for step in settings.steps_of(arm) if isinstance(step, Train)]
     if is_dry_run() or not trainings:
         return ()
     texts = texts_of(trial, start, trial.corpus, sampled=True)
     shares = [
-        log_segment_share(settings.method_of(one), texts.sentences, start) for one in trainings
+        log_segment_counts(settings.method_of(one), texts.sentences, start) for one in trainings
     ]
     notes = [
-        f"{share:.1%} of the texts of {trial.corpus} have several segments"
-        for share in shares
-        if share is not None
+        f"segments of a text of {trial.corpus}: "
+        + ", ".join(f"{count} in {share:.1%}" for count, share in of_texts.items())
+        for of_texts in shares
+        if of_texts
     ]
     if isinstance(trainings[0].method, Condenser) and len(arm.steps) > 1:
         stage = encoder_after(trainings[:1], start, texts, trial)

@@ -31,7 +31,7 @@ FEWEST_SEEDS = 2
 """A claim is decided from this number of seeds on."""
 
 CLAIMS = Pivot(
-    rows=("task", "claim", "verdict", "system", "baseline", "seeds above"),
+    rows=("task", "claim", "source", "verdict", "system", "baseline", "seeds above"),
     columns=("metric",),
     corner="experiment",
     digits={"difference of losses": 5},
@@ -160,6 +160,7 @@ class ClaimResult(Value):
     columns: list[str]
     rivals: list[PairwiseResult]
     missing: list[str]
+    source: str = ""
 
     @property
     def verdict(self) -> Verdict:
@@ -177,7 +178,8 @@ class ClaimResult(Value):
 
     def row(self, experiment: str) -> ResultRow:
         """Return the deciding difference and the verdict as a row of the long table."""
-        factors = {"claim": self.text, "verdict": self.verdict}
+        factors = {"claim": self.text, "source": self.source, "verdict": self.verdict}
+        factors = {name: value for name, value in factors.items() if value}
         notes = [f"not compared: {', '.join(self.missing)}"] if self.missing else []
         one = self.deciding
         if one is None:
@@ -203,14 +205,13 @@ class ClaimResult(Value):
 
 def claim_result(claim: Claim, experiment: Experiment, cells: Cells) -> ClaimResult:
     """Compare the arm that the claim calls better with each arm that the claim puts below it."""
-    columns = [
-        one
-        for one in experiment.columns
-        if (one.label in claim.columns if claim.columns else one.judge not in OF_TRAINING)
-    ]
+    columns = experiment.judged
+    if claim.columns:
+        columns = [one for one in experiment.columns if one.label in claim.columns]
     found = {arm: paired(claim.better, arm, columns, cells) for arm in claim.than}
     return ClaimResult(
         text=claim.text,
+        source=claim.source,
         better=claim.better,
         columns=[one.label for one in columns],
         rivals=[

@@ -20,6 +20,7 @@ from sentemb_core.config.experiments import (
     SelfTrain,
     Train,
 )
+from sentemb_core.console import terminal_table
 from sentemb_core.types import Json
 from tasks.benchmark_table import bm25_note
 from tasks.checks import starts_static
@@ -48,6 +49,8 @@ from tasks.results import (
 )
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from sentemb_core.corpus.validation_pool import PoolReport
     from sentemb_core.evaluation.contamination import Overlap
     from sentemb_core.evaluation.paper_tables import PaperTable
@@ -399,18 +402,19 @@ def write_experiment(experiment: ExperimentTable, folder: Path) -> Path:
     return folder
 
 
+def printed_numbers(table: "PaperTable") -> "Table":
+    """Return all numbers that the paper prints, for the terminal."""
+    numbers = range(1, len(table.head))
+    return terminal_table(table.head, table.lines(), numbers, folded=True, title=table.source)
+
+
 def paper_panel(table: "PaperTable") -> "Panel":
     """Return all numbers that the paper prints."""
     from sentemb_core.report.page import Panel
 
-    columns = list(dict.fromkeys(name for row in table.rows.values() for name in row))
-    rows = [
-        [label, *(f"{row[name]:g}" if name in row else "" for name in columns)]
-        for label, row in table.rows.items()
-    ]
     notes = [table.note] if table.note else []
     caption = f"As printed: {table.measure}"
-    return Panel(table.source, notes, head=["", *columns], rows=rows, caption=caption)
+    return Panel(table.source, notes, head=table.head, rows=table.lines(), caption=caption)
 
 
 def marks(experiment: ExperimentTable) -> "list[Mark]":

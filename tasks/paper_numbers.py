@@ -14,9 +14,10 @@ MAIN = {"sts": "Spearman", "retrieval": "nDCG@"}
 class PaperNumbers:
     """The numbers that a paper prints for an experiment, cell by cell.
 
-    A number belongs to our arm's row and our column's label. The paper's average, or its single
-    column, is compared with our average, or with our only column of its measure. It is left out if
-    our average covers fewer sets than the experiment has, or other sets than the paper's.
+    A number belongs to our arm's row and our column's heading or label. The paper's average, or its
+    only column of a measure, is compared with our average, or with our only column of that measure.
+    It is left out if our average covers fewer sets than the experiment has, or other sets than the
+    paper's.
 
     Args:
         what: The experiment.
@@ -28,52 +29,60 @@ class PaperNumbers:
         self.table = paper_table(what.id)
         self.whole = whole and not (self.table and self.table.other_sets)
         self.tables = tables_of(what.id)
-        rows = self.table.rows.values() if self.table else ()
-        columns = {column for row in rows for column in row}
-        self.single = columns.pop() if len(columns) == 1 else None
 
     def of_cell(self, arm: Arm, column: Column) -> float | None:
         """Return the paper's number of the same arm and the same measure."""
-        return self.in_place(arm, column) if self.has_measure_of(column) else None
+        name = self._name(column)
+        return self._number(arm, name) if name and self._measures(name, column) else None
 
     def in_place(self, arm: Arm, column: Column) -> float | None:
         """Return the paper's number in the place of a cell, by any measure."""
-        single = self.single if column == self._only_column else None
-        return number(self._table_for(column), arm, single or column.label)
-
-    @property
-    def _only_column(self) -> Column | None:
-        """Our only column, or our only column of the paper's measure."""
-        columns = self.what.columns
-        alike = [column for column in columns if self.has_measure_of(column)]
-        found = columns if len(columns) == 1 else alike
-        return found[0] if len(found) == 1 else None
+        return self._number(arm, self._name(column))
 
     def heading(self, column: Column) -> str:
         """Return our heading of the column, or the paper's if it uses another measure."""
-        if not self.table or self.has_measure_of(column):
+        name = self._name(column)
+        if not self.table or not name or self._measures(name, column):
             return column.heading
-        return f"{self.single or column.label} {self.table.measure.split(',')[0]}"
+        measure = self.table.measure.split(",")[0]
+        return name if "@" in name else f"{name} {measure}"
 
     def of_average(self, arm: Arm) -> float | None:
         """Return the paper's one number over all its sets, if ours covers the same sets."""
-        judged = self.what.averaged or self.what.scored
-        if not (self.whole and all(map(self.has_measure_of, judged))):
-            return None
-        return number(self.table, arm, self.single or AVERAGE)
+        judged = self.what.judged
+        name = AVERAGE if self.table and AVERAGE in self.table.columns else self._single(judged[0])
+        alike = name and all(self._measures(name, one) for one in judged)
+        return self._number(arm, name) if self.whole and alike else None
 
-    def has_measure_of(self, column: Column) -> bool:
-        """Whether the paper uses the column's measure; recall at any depth counts as recall."""
-        return self.table is not None and self.table.measure.startswith(measure_name(column))
+    def _name(self, column: Column) -> str:
+        """Return the paper's column in the place of ours; empty if it has none."""
+        names = self.table.columns if self.table else []
+        found = [name for name in (column.heading, column.label) if name in names]
+        if found:
+            return found[0]
+        single = self._single(column)
+        alike = [one for one in self.what.columns if self._measures(single, one)]
+        return single if [column] in (alike, list(self.what.columns)) else ""
 
-    def _table_for(self, column: Column) -> PaperTable | None:
-        """Return the paper's table, or its part at the recall depth of the column."""
-        measure = column.measure or ""
-        if not (self.table and is_recall(self.table.measure) and is_recall(measure)):
-            return self.table
-        if self.table.measure == measure:
-            return self.table
-        return paper_table(f"{self.what.id}.r{measure.removeprefix('R@')}")
+    def _single(self, column: Column) -> str:
+        """Return the paper's only column of our column's measure; without any, its first column."""
+        names = [name for name in (self.table.columns if self.table else []) if name != AVERAGE]
+        alike = [name for name in names if self._measures(name, column)]
+        found = alike or names[:1]
+        return found[0] if len(found) == 1 else ""
+
+    def _measures(self, name: str, column: Column) -> bool:
+        """Whether a column of the paper has our column's measure; recall at the same depth."""
+        if not self.table:
+            return False
+        _, _, last = name.rpartition(" ")
+        own = measure_name(column)
+        if "@" in last:
+            return last == column.measure or (column.measure is None and last.startswith(own))
+        return self.table.measure.startswith(own)
+
+    def _number(self, arm: Arm, name: str) -> float | None:
+        return self.table.number(arm.label, name) if self.table else None
 
 
 def measure_name(column: Column) -> str:
@@ -87,13 +96,5 @@ def measure_name(column: Column) -> str:
 
 
 def tables_of(id: str) -> list[PaperTable]:
-    """Return the paper's table and its parts: at other depths, of gains."""
+    """Return the paper's table and its parts, such as those of gains."""
     return [table for table in paper_tables().values() if f"{table.id}.".startswith(f"{id}.")]
-
-
-def is_recall(measure: str) -> bool:
-    return measure.startswith("R@") and measure.removeprefix("R@").isdigit()
-
-
-def number(table: PaperTable | None, arm: Arm, column: str) -> float | None:
-    return table.rows.get(arm.label, {}).get(column) if table else None

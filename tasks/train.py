@@ -179,27 +179,27 @@ def validator(sentences: Path, validation_pool: Path) -> "Callable[[Encoder], fl
     return recall
 
 
-def log_segment_share(
+def log_segment_counts(
     method: MethodSettings, sentences: ArtifactRef, encoder: ArtifactRef
-) -> float | None:
-    """Log and return the share of texts that HiCL cuts into several segments.
+) -> dict[int, float]:
+    """Log and return the share of texts with each number of segments (hicl, Table 2).
 
-    Without such texts HiCL is its base method. Of a corpus larger than memory, some shards count.
-    None for other methods, in a dry run, and without texts to train on.
+    If all texts have one segment, HiCL is its base method. Of a corpus larger than memory, some
+    shards count. Empty for other methods, in a dry run, and without texts to train on.
     """
     if not isinstance(method, HiCL) or is_dry_run():
-        return None
+        return {}
 
     from sentemb_core.corpus.tokens import TokenCorpus
     from sentemb_core.encoder.checkpoint import load_encoder
-    from sentemb_core.methods.hicl import several_segments
+    from sentemb_core.methods.hicl import segment_counts
     from sentemb_core.training.batches import some
 
     start = load_encoder(artifact_path(encoder))
     corpus = some(TokenCorpus.open(artifact_path(sentences)), 0)
-    several = several_segments(method, start, cast("Documents", corpus))
-    if not len(several):
-        return None
-    share = float(several.mean())
-    log.info("hicl: %.1f %% of %d texts have more than one segment", 100 * share, len(several))
-    return share
+    counts = segment_counts(method, start, cast("Documents", corpus))
+    if not len(counts):
+        return {}
+    share = float((counts > 1).mean())
+    log.info("hicl: %.1f %% of %d texts have more than one segment", 100 * share, len(counts))
+    return {int(count): float((counts == count).mean()) for count in sorted({*counts.tolist()})}

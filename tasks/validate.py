@@ -86,9 +86,9 @@ def bm25_scores(documents: ArtifactRef, validation_pool: ArtifactRef) -> Artifac
     return word_scores(documents, validation_pool, LUCENE)
 
 
-@stage("literal_bm25_scores", version=1, libraries=("bm25s",))
+@stage("literal_bm25_scores", version=2, libraries=("bm25s",))
 def literal_bm25_scores(documents: ArtifactRef, validation_pool: ArtifactRef) -> ArtifactRef:
-    """Return the scores of BM25 by the formula that product_thesis prints (other stop words)."""
+    """Return the scores of BM25 by the formula that product_thesis prints, without stop words."""
     from sentemb_core.retrieval.bm25 import PRODUCT_THESIS
 
     return word_scores(documents, validation_pool, PRODUCT_THESIS)

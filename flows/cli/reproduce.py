@@ -90,7 +90,7 @@ def run_table(settings: "Reproduction", as_json: bool) -> int:
     from flows.reproduce import reproduce
     from sentemb_core.store.disk import replacing_in
     from sentemb_core.store.objects import Store
-    from tasks.experiment_table import write_experiment
+    from tasks.experiment_table import printed_numbers, write_experiment
     from tasks.results import terminal
 
     settings.check_files()
@@ -100,7 +100,12 @@ def run_table(settings: "Reproduction", as_json: bool) -> int:
     with replacing_in(folder) as draft:
         write_experiment(result, draft)
     tables = [result.table(), *([result.claims_table()] if result.claims else [])]
-    texts = [*map(terminal, tables), *result.notes(), f"Table and figure: {folder}"]
+    texts = [
+        *map(terminal, tables),
+        *map(printed_numbers, result.paper.tables),
+        *result.notes(),
+        f"Table and figure: {folder}",
+    ]
     print_result(result.json(), *texts, as_json=as_json)
     return exit_code_of([*(one.error for one in result.results), *result.unmeasured.values()])
 

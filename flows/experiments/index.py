@@ -23,6 +23,7 @@ def claims() -> dict[str, list[Claim]]:
         for line in csv.DictReader(file):
             claim = Claim(
                 text=line["claim"],
+                source=line["source"],
                 better=line["better"],
                 than=tuple(line["than"].split(" | ")),
                 columns=tuple(filter(None, line["columns"].split(" | "))),

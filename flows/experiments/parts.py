@@ -123,6 +123,12 @@ def curve(of: Callable[[float], Step | MethodSettings], *values: str) -> Iterato
         yield arm(value, of(float(value)), x=float(value))
 
 
+FORUMS = (
+    "android", "english", "gaming", "gis", "mathematica", "physics",
+    "programmers", "stats", "tex", "unix", "webmasters", "wordpress",
+)  # fmt: skip
+"""The forums of CQADupStack."""
+
 UNAVAILABLE = ("STS13", "STS15", "SUBJ", "MPQA", "TREC")
 """Tasks without open files: their columns are optional."""
 

@@ -163,18 +163,25 @@ class Column(Config):
 
 
 class Claim(Config):
-    """A statement of the paper: one arm scores above others, on the mean of some columns."""
+    """One arm scores above others, on the mean of some columns: a paper's statement, or ours."""
 
-    text: str
+    text: str = Field(description="What the paper says, in our words; ours begins with (ours).")
+    source: str = Field(default="", description="Section and table of the paper; empty: ours.")
     better: str
     than: tuple[str, ...]
-    columns: tuple[str, ...] = Field(default=(), description="Empty: all columns with scores.")
+    columns: tuple[str, ...] = Field(default=(), description="Empty: the judged columns.")
     margin: float = Field(
         default=0.0,
         ge=0,
         description="How far `better` may fall short, if no gain is claimed: one point (.01), as "
         "at the registry's gate.",
     )
+
+    @model_validator(mode="after")
+    def _is_ours_or_has_a_source(self) -> "Claim":
+        if self.text.startswith("(ours)") == bool(self.source):
+            raise ValueError(f"a claim is ours or names its place in the paper: {self.text}")
+        return self
 
 
 class Base(Config):
@@ -322,6 +329,11 @@ class Experiment(Config):
         judges = {(column.judge, column.corpus) for column in columns}
         measures = {(column.measure or "").partition("@")[0] for column in columns}
         return columns if len(judges) > 1 and len(measures) == 1 else []
+
+    @property
+    def judged(self) -> list[Column]:
+        """Columns of the average, else all columns with scores."""
+        return self.averaged or self.scored
 
     def corpus_of(self, arm: Arm, column: Column) -> Corpus:
         """Return the corpus that an arm trains on for a column."""

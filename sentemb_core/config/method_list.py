@@ -23,7 +23,7 @@ UNTRAINED = {
     "whitening, flow": "python -m flows run --postprocess whitening (soft_whitening, flow); alone: "
     "sentemb postprocess MODEL SOURCE FOLDER --by whitening (--splitter none for one sentence a "
     "row)",
-    "BM25": "a row of every run and benchmark; python -m flows compare BM25 MODEL (literal form of "
+    "BM25": "a row of every run and benchmark; python -m flows compare BM25 MODEL (printed form of "
     "product_thesis: row bm25_product_thesis of reproduce methods-small)",
     "BM25 and vectors": "python -m flows benchmark MODEL --fusion",
 }

@@ -184,7 +184,7 @@ class InfoCSEIDCPairs(MethodConfig):
     max_per_cluster: int = Field(default=6, ge=2)
     """Sentences of a cluster in one step of cluster batches. Ours."""
     temperature: Temperature = 0.05
-    """Divides the similarity. Ours, as in SimCSE; 1 is the literal Eq. 1 of mutual."""
+    """Divides the similarity. Ours, as in SimCSE; mutual's Eq. 1 has none, which is 1."""
 
 
 class FineTune(MethodConfig):

@@ -1,7 +1,4 @@
-"""mutual, appendix D: eight product titles, and how an encoder clusters them.
-
-The paper's titles are private. Ours have its topics in its order.
-"""
+"""mutual, appendix D: eight titles of a browsing session, and how an encoder clusters them."""
 
 from collections.abc import Sequence
 from itertools import combinations
@@ -16,15 +13,16 @@ from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.evaluation.task_result import TaskResult
 
 TITLES = (
-    "LEGO Star Wars Millennium Falcon building set",
-    "LEGO Technic race car building kit for kids",
-    "Ergonomic office chair with lumbar support",
-    "Mesh desk chair with adjustable armrests",
-    "Modern grey sectional sofa for the living room",
-    "Convertible sleeper sofa with storage",
-    "Mountain bike with 21 speeds and disc brakes",
-    "Road bike with a lightweight aluminium frame",
+    "Official LEGO® Shop US",
+    "LEGO® DUPLO® World People Set",
+    "Spencer Greece Gray Accent Chair",
+    "Venus Navy Accent Chair — Bobs.com",
+    "Calvin Onyx Black Bob-O-Pedic Queen Sleeper Sofa",
+    "Capri Denim Bob-O-Pedic Sleeper Sofa",
+    "Youth Vilano Balance Bike",
+    "Strider 12 Sport Balance Bike",
 )
+"""As printed in appendix D."""
 
 LAST = (0, 0, 1, 1, 2, 2, 3, 3)
 """The clusters of the paper's second round; in the first, chairs and sofas are one cluster."""

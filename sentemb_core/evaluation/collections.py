@@ -17,8 +17,9 @@ from sentemb_core.evaluation.ranking import ABSENT, Relevant
 log = logging.getLogger(__name__)
 
 Measure = Literal[
-    "nDCG@10", "MAP@10", "MAP@100", "MRR@10", "P@10",
-    "R@1", "R@5", "R@10", "R@20", "R@100", "R_cap@10",
+    "nDCG@10", "MAP@10", "MAP@100", "MRR@10",
+    "P@1", "P@3", "P@5", "P@10", "P@100", "P@1000",
+    "R@1", "R@3", "R@5", "R@10", "R@20", "R@100", "R@1000", "R_cap@10",
 ]  # fmt: skip
 
 Hidden = Mapping[int, Int64[np.ndarray, " documents"]]

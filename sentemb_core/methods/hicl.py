@@ -106,13 +106,13 @@ def slice_tokens(settings: HiCL, encoder: Encoder) -> int:
     return length - taken
 
 
-def several_segments(
+def segment_counts(
     settings: HiCL, encoder: Encoder, corpus: Documents
-) -> Bool[np.ndarray, " texts"]:
-    """Whether each training text has more than one segment; if none has, HiCL equals its base."""
+) -> Int64[np.ndarray, " texts"]:
+    """Return the segments of each training text; if all have one, HiCL equals its base."""
     texts = corpus.document_of[whole_documents(corpus).i]
     held = np.minimum(content_tokens(corpus)[texts], settings.longest - 2 * encoder.framed)
-    return held > slice_tokens(settings, encoder)
+    return np.maximum(1, -(-held // slice_tokens(settings, encoder)))
 
 
 def based(settings: HiCL, encoder: Encoder) -> Method:

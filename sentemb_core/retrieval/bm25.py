@@ -80,19 +80,26 @@ class Form:
         idf: log(1 + (N - df + .5) / (df + .5)) as in Lucene, or log(N / df).
         k1: Saturation of repeated words.
         b: Normalisation by length.
+        k3: Saturation of a query's repeated words; None: a sum over the query's positions, in
+            which they count linearly.
     """
 
     tf: Literal["raw", "relative"] = "raw"
     idf: Literal["lucene", "log"] = "lucene"
     k1: float = 1.2
     b: float = 0.75
+    k3: float | None = K3
+
+    def query_weights(self, counts: Any) -> Any:
+        """Return the factor of each word from the number of its occurrences in a query."""
+        return counts if self.k3 is None else counts * (self.k3 + 1) / (counts + self.k3)
 
 
 LUCENE = Form()
 
-PRODUCT_THESIS = Form(tf="relative", idf="log")
-"""The thesis's own form (erratum E25): lengths count twice, a word of all texts counts 0. Words of
-a query count as in Lucene's form."""
+PRODUCT_THESIS = Form(tf="relative", idf="log", k3=None)
+"""The thesis's own form (erratum E25): lengths count twice, a word of all texts counts 0, and the
+sum runs over the positions of the query. The thesis states no k1 and b; ours are Lucene's."""
 
 
 class BM25:
@@ -105,6 +112,7 @@ class BM25:
         stop_words: Collection[str] = frozenset(),
         terms: Callable[[str], Iterator[str]] = words,
     ) -> None:
+        self.form = form
         self.stop_words = stop_words
         self.terms = terms
         self.vocabulary = {"": 0}  # an entry of no text, so that an index without words works
@@ -128,7 +136,7 @@ class BM25:
             for query in queries
         ]
         weights = _counts(known, len(self.vocabulary))
-        weights.data *= (K3 + 1) / (weights.data + K3)
+        weights.data = self.form.query_weights(weights.data)
 
         def scores(rows: Int64[np.ndarray, " rows"]) -> Float64[np.ndarray, "rows texts"]:
             return (weights[rows] @ self._weights).toarray()
@@ -179,7 +187,7 @@ class StoredBM25:
         for term, count in counts.items():
             word = self.vocabulary[term]
             some = slice(self._bounds[word], self._bounds[word + 1])
-            scores[self._indices[some]] += self._data[some] * (count * (K3 + 1) / (count + K3))
+            scores[self._indices[some]] += self._data[some] * LUCENE.query_weights(count)
         return scores
 
 

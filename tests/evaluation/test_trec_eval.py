@@ -16,7 +16,7 @@ from sentemb_core.evaluation.metrics import Ranks
 from sentemb_core.evaluation.ranking import Relevant, counted_ranks, without
 from tests.evaluation.made import Run, judged_run
 
-DEPTHS = (1, 2, 3, 5, 10, 20, 100)
+DEPTHS = (1, 2, 3, 5, 10, 20, 100, 1000)
 TREC_NAMES = {
     "recall": metrics.recall,
     "P": metrics.precision,

@@ -94,8 +94,12 @@ WHOLE = Experiment(
         Column(label="took", judge=SECONDS),
     ),
     claims=(
-        Claim(text="SimCSE is better than nothing", better="simcse", than=("start encoder",)),
-        Claim(text="it is faster", better="simcse", than=("self-trained",), columns=("took",)),
+        Claim(
+            text="(ours) SimCSE is better than nothing", better="simcse", than=("start encoder",)
+        ),
+        Claim(
+            text="(ours) it is faster", better="simcse", than=("self-trained",), columns=("took",)
+        ),
     ),
     labels=True,
     small=TINY,

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sentemb_core.config.methods import HiCL
-from sentemb_core.methods.hicl import hicl, segment_contrast, segments, several_segments
+from sentemb_core.methods.hicl import hicl, segment_contrast, segment_counts, segments
 from sentemb_core.methods.parts.info_nce import contrast
 from sentemb_core.methods.parts.views import owners
 from sentemb_core.methods.sncse import prompted
@@ -93,15 +93,15 @@ SENTENCE = np.array([2, 5, 6, 7, 3])
 
 
 @pytest.mark.parametrize(
-    ("longest", "several"),
-    [(24, [False, False, True, True]), (10, [False, False, True, True]), (8, [False] * 4)],
+    ("longest", "counts"),
+    [(24, [1, 1, 2, 4]), (10, [1, 1, 2, 2]), (8, [1, 1, 1, 1])],
 )
-def test_a_text_has_several_segments_if_one_cannot_hold_it(longest: int, several: list[bool]):
+def test_a_text_has_as_many_segments_as_hold_it(longest: int, counts: list[int]):
     """A segment of 8 holds two of these sentences; the last document is held out."""
     corpus = tiny.corpus([1, 2, 3, 9, 9], held_out=(4,))
     corpus.sentences = [SENTENCE] * len(corpus)
-    flags = several_segments(HiCL(segment=8, longest=longest), tiny.bert(), corpus)
-    assert flags.tolist() == several
+    found = segment_counts(HiCL(segment=8, longest=longest), tiny.bert(), corpus)
+    assert found.tolist() == counts
 
 
 OWNER = [0, 0, 0, 1, 2, 2, 3, 4, 4]

@@ -231,7 +231,7 @@ def test_the_scores_in_the_index_are_those_of_papers_and_results():
         for score in theirs:
             assert score, name
             column, number, row, table = score.groups()
-            assert paper_tables()[table].rows[row][column] == float(number), name
+            assert paper_tables()[table].number(row, column) == float(number), name
         for score in ours:
             assert score, name
             column, number, row, table = score.groups()

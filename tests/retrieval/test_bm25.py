@@ -38,7 +38,8 @@ def oracle(query: str, texts: list[str], form: Form) -> list[float]:
             if tf:
                 tf = tf if form.tf == "raw" else tf / len(words)
                 length = form.k1 * (1 - form.b + form.b * len(words) / mean)
-                total[n] += idf * tf * (form.k1 + 1) / (tf + length) * qtf * 9 / (qtf + 8)
+                query = qtf if form.k3 is None else qtf * (form.k3 + 1) / (qtf + form.k3)
+                total[n] += idf * tf * (form.k1 + 1) / (tf + length) * query
     return total
 
 
@@ -72,6 +73,12 @@ def test_repeated_query_words_saturate():
     index = BM25(["the end", "tax forms"])
     once, often = index.scores(["the", "the " * 100])[:, 0]
     assert once < often < 9 * once
+
+
+def test_repeated_query_words_count_linearly_in_the_thesis_form():
+    texts = ["red shoe", "blue shoe", "red red hat", "green hat"]
+    scores = BM25(texts, PRODUCT_THESIS).scores(["red red red shoe"])
+    assert scores[0] == pytest.approx([1.9062, 0.4765, 1.4076, 0], abs=5e-5)
 
 
 def test_words_are_lowercased_in_any_script():
