@@ -196,7 +196,7 @@ def starts_static(encoder: str) -> bool:
     """Whether a start encoder is a table of token vectors: new, in a folder, or word vectors."""
     if encoder == "static" or not is_encoder_folder(encoder):
         return encoder == "static" or is_word_file(encoder)
-    from sentemb_core.encoder.names import is_static
+    from sentemb_core.encoder.folder_files import is_static
 
     return is_static(Path(encoder))
 

@@ -139,13 +139,14 @@ def model_ref(folder: Path) -> ArtifactRef:
 
 def refuse_unsafe(folder: Path) -> None:
     """Refuse (E402) files outside, pickled weights and code, before anything is loaded."""
-    from sentemb_core.encoder.safety import refuse_code, refuse_outside, refuse_pickles
+    from sentemb_core.encoder.safety import reading, refuse_code, refuse_outside, refuse_pickles
     from sentemb_core.retriever.folder import TABLE
 
-    refuse_outside(folder)
-    refuse_pickles(folder)
-    for part in (folder, folder / TABLE):
-        refuse_code(part)
+    with reading(folder):
+        refuse_outside(folder)
+        refuse_pickles(folder)
+        for part in (folder, folder / TABLE):
+            refuse_code(part)
 
 
 def upload_model(

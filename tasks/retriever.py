@@ -233,7 +233,7 @@ def used_by(chosen: ArtifactRef, encoders: ReadEncoders) -> list[ReadEncoder]:
 
 def is_static(encoder: ArtifactRef) -> bool:
     """Return whether an encoder is a static table, which has no token states; False if pending."""
-    from sentemb_core.encoder.names import is_static as static_folder
+    from sentemb_core.encoder.folder_files import is_static as static_folder
 
     return not is_pending(encoder) and static_folder(artifact_path(encoder))
 

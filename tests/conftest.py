@@ -52,6 +52,18 @@ def _patient() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _known_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Take all model folders as tried; a child process each would take minutes."""
+    from sentemb_core.encoder import checkpoint, probe
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(checkpoint, "require_bounded", lambda _: None)
+        notes = tmp_path_factory.mktemp("bounded")
+        patched.setattr(probe, "_cache", lambda: notes)
+        yield
+
+
 @pytest.fixture
 def caplog(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
     """Drop the records of threads of earlier tests, such as a server's client."""

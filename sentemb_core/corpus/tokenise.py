@@ -25,6 +25,7 @@ from sentemb_core.corpus.table import (
     sentence_count,
 )
 from sentemb_core.corpus.validation_pool import ValidationPool
+from sentemb_core.encoder.safety import tokenising
 from sentemb_core.encoder.truncation import WAY_OUT
 from sentemb_core.encoder.vocabulary import UNKNOWN_SHARE_WARNING, unknown_id
 from sentemb_core.shards import write_arrow
@@ -239,10 +240,11 @@ class _Encode:
 
     def _encodings(self, texts: list[str], prompt: str, max_length: int) -> list[Any]:
         self._tokenizer.enable_truncation(max_length)
-        return self._tokenizer.encode_batch_fast(
-            [prompt + text for text in texts] if prompt else texts,
-            add_special_tokens=self.adds_special_tokens,
-        )
+        with tokenising():
+            return self._tokenizer.encode_batch_fast(
+                [prompt + text for text in texts] if prompt else texts,
+                add_special_tokens=self.adds_special_tokens,
+            )
 
     def _lists(self, ids: list[list[int]]) -> Any:
         """Return one Arrow list per sentence."""

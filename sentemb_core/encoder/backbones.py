@@ -4,6 +4,7 @@ An encoder's transformer reads a sentence in both directions, or is the encoder 
 a decoder that was trained as an encoder.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,7 +13,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from sentemb_core.encoder.safety import read_json
+from sentemb_core.encoder.folder_files import first_folder, read_json
 from sentemb_core.errors import UsageError
 from sentemb_core.types import Json, Pooling
 
@@ -51,6 +52,20 @@ class StaticTable(nn.Module):
         return F.embedding_bag(ids[real], weights, starts, mode="mean")
 
 
+def token_vectors(tensors: Mapping[str, Tensor]) -> Float[Tensor, "vocabulary dim"]:
+    """Return the table of a StaticEmbedding in float32.
+
+    model2vec names it `embeddings`; a token's row is `mapping[token]` of it, times
+    `weights[token]`, where the file has these.
+    """
+    if "embedding.weight" in tensors:
+        return tensors["embedding.weight"].to(torch.float32, copy=True)
+    table = tensors["embeddings"].to(torch.float32, copy=True)
+    if "mapping" in tensors:
+        table = table[tensors["mapping"].long()]
+    return table * tensors["weights"].float()[:, None] if "weights" in tensors else table
+
+
 def refuse_generators(folder: Path) -> None:
     """Refuse a folder with a transformer that generates text.
 
@@ -60,7 +75,7 @@ def refuse_generators(folder: Path) -> None:
     Raises:
         UsageError: E001, with the model type.
     """
-    config = read_json(folder / "config.json")
+    config = read_json(first_folder(folder) / "config.json")
     model_type = config.get("model_type")
     if model_type is None:
         return

@@ -22,10 +22,18 @@ from sentemb_core.encoder.backbones import (
     keep_table_once,
     refuse_generators,
     require_fit,
+    token_vectors,
 )
 from sentemb_core.encoder.dense import read_layers
 from sentemb_core.encoder.devices import compute_device
 from sentemb_core.encoder.encoder import Encoder
+from sentemb_core.encoder.folder_files import (
+    first_folder,
+    is_static,
+    read_json,
+    tokenizer_paths,
+    transformer_settings,
+)
 from sentemb_core.encoder.modules import (
     CREATOR,
     SENTENCE_LENGTH,
@@ -35,19 +43,18 @@ from sentemb_core.encoder.modules import (
     modules,
     require_same_weights,
     settings_of,
-    transformer_settings,
 )
-from sentemb_core.encoder.names import is_static
 from sentemb_core.encoder.pooling import TWO_LAYERS
+from sentemb_core.encoder.probe import note_bounded, require_bounded
 from sentemb_core.encoder.safety import (
-    read_json,
+    reading,
     refuse_code,
     refuse_outside,
     refuse_pickles,
+    require_tokenizer,
     require_weights,
-    tokenizer_files,
 )
-from sentemb_core.errors import BadDataError, SentembError
+from sentemb_core.errors import BadDataError
 from sentemb_core.methods.parts.stored_head import carry_head
 from sentemb_core.types import Json
 
@@ -84,6 +91,7 @@ def save_encoder(
     if encoder.max_length != encoder.text_length:
         stated[SENTENCE_LENGTH] = encoder.max_length
     _write_json(folder / "config_sentence_transformers.json", stated)
+    note_bounded(folder)
     if head_from:
         carry_head(head_from, folder)
 
@@ -100,9 +108,10 @@ def load_encoder(folder: Path) -> Encoder:
             text, or does not support the stated pooling or length.
         BadDataError: Its weights are incomplete.
     """
-    refuse_pickles(folder)
-    parts = read_parts(folder)
-    return assembled(parts, settings_of(folder), folder).to(compute_device())
+    with reading(folder):
+        refuse_pickles(folder)
+        parts = read_parts(folder)
+        return assembled(parts, settings_of(folder), folder).to(compute_device())
 
 
 def assembled(parts: Parts, settings: Settings, folder: Path | None = None) -> Encoder:
@@ -126,47 +135,73 @@ def assembled(parts: Parts, settings: Settings, folder: Path | None = None) -> E
     return encoder
 
 
-def read_parts(folder: Path) -> Parts:
+def read_parts(folder: Path, *, packaged: bool = False) -> Parts:
     """Return the backbone (in float32) and the tokenizer of a folder.
 
+    Args:
+        folder: It is tried in a child process first, once (`probe.require_bounded`).
+        packaged: It is part of an installed package, and needs no trial.
+
     Raises:
-        MissingEncoderError: The folder has no encoder.
+        MissingEncoderError: The folder has no encoder, or no tokenizer.
         UnsafeModelError: It names code of its own, or leads to files outside.
-        UsageError: Its transformer generates text.
-        BadDataError: Its files are damaged or incomplete.
+        UsageError: Its transformer generates text, or its weights are of a kind that is not read.
+        BadDataError: Its files are damaged or incomplete, ask for too much, or belong to different
+            encoders.
     """
-    refuse_outside(folder)
-    refuse_code(folder)
-    require_weights(folder)
-    refuse_generators(folder)
-    try:
-        return _parts_of(folder)
-    except SentembError:
-        raise
-    except Exception as error:  # every file format has errors of its own
-        first = next(iter(str(error).splitlines()), type(error).__name__)
-        raise BadDataError(
-            f"The encoder in {folder} is damaged or incomplete: {first}. Copy or save it again."
-        ) from error
+    with reading(folder):
+        refuse_outside(folder)
+        refuse_code(folder)
+        require_weights(folder)
+        require_tokenizer(folder)
+        refuse_generators(folder)
+        if not packaged:
+            require_bounded(folder)
+        root = first_folder(folder)
+        if is_static(folder):
+            table = StaticTable(token_vectors(load_file(root / "model.safetensors")))
+            parts: Parts = table, Tokenizer.from_file(str(root / "tokenizer.json")), {}
+        else:
+            with _quiet_transformers():
+                tokenizer = read_tokenizer(root)
+                backbone = _read_backbone(root)
+            parts = backbone, tokenizer.backend_tokenizer, tokenizer_settings(tokenizer)
+        require_rows(folder, *parts[:2])
+        return parts
 
 
-def _parts_of(folder: Path) -> Parts:
-    if is_static(folder):
-        weights = load_file(folder / "model.safetensors")["embedding.weight"]
-        table = StaticTable(weights.to(torch.float32, copy=True))
-        return table, Tokenizer.from_file(str(folder / "tokenizer.json")), {}
+def read_tokenizer(root: Path) -> Any:
+    """Return the tokenizer of transformers from the files in the folder of a transformer."""
     from transformers import AutoTokenizer
 
-    with _quiet_transformers():
-        unnamed = dict.fromkeys(tokenizer_files(folder))  # found by their usual names instead
-        tokenizer: Any = AutoTokenizer.from_pretrained(folder, trust_remote_code=False, **unnamed)
-        backbone = _read_backbone(folder)
+    unnamed = dict.fromkeys(tokenizer_paths(root))  # found by their usual names instead
+    tokenizer: Any = AutoTokenizer.from_pretrained(root, trust_remote_code=False, **unnamed)
     backend = tokenizer.backend_tokenizer
-    if transformer_settings(folder).get("do_lower_case"):
+    if transformer_settings(root).get("do_lower_case"):
         # of sentence-transformers; as a part of the tokenizer it is saved
         after = [backend.normalizer] if backend.normalizer else []
         backend.normalizer = normalizers.Sequence([normalizers.Lowercase(), *after])
-    return backbone, backend, tokenizer_settings(tokenizer)
+    return tokenizer
+
+
+def require_rows(folder: Path, backbone: "PreTrainedModel | StaticTable", tokenizer: Any) -> None:
+    """Refuse a tokenizer whose largest id has no row in the table of token vectors.
+
+    Raises:
+        BadDataError: With the id and the number of rows.
+    """
+    table: Any = (
+        backbone.embedding if isinstance(backbone, StaticTable) else backbone.get_input_embeddings()
+    )
+    framed = tokenizer.encode("a").ids  # its post-processor has ids of its own
+    largest = max([*tokenizer.get_vocab().values(), *framed], default=0)
+    if largest >= table.weight.shape[0]:
+        raise BadDataError(
+            "Each id of a tokenizer has a row in the table of token vectors; the tokenizer in "
+            f"{folder} has id {largest:,}, and the table {table.weight.shape[0]:,} rows. Take the "
+            "tokenizer that the weights were trained with, or remove the tokens that were added "
+            "without `resize_token_embeddings`."
+        )
 
 
 def tokenizer_settings(tokenizer: Any) -> Json:
@@ -176,6 +211,14 @@ def tokenizer_settings(tokenizer: Any) -> Json:
     """
     names = [name for name in tokenizer.model_input_names if name != "token_type_ids"]
     special: Json = dict(sorted(tokenizer.special_tokens_map.items()))
+    if tokenizer.pad_token is None:  # rows are masked where they are padded, with any token
+        others = (special.get(f"{name}_token") for name in ("eos", "sep", "unk", "cls", "bos"))
+        special["pad_token"] = next(filter(None, others), None)
+        if special["pad_token"] is None:
+            raise BadDataError(
+                "A tokenizer has a token that pads the shorter texts of a batch; this one has no "
+                "special token. Set its pad_token, and save it again."
+            )
     return {
         "tokenizer_class": "PreTrainedTokenizerFast",  # a model's class changes the pipeline
         "model_input_names": names,
@@ -183,16 +226,19 @@ def tokenizer_settings(tokenizer: Any) -> Json:
     }
 
 
-def _read_backbone(folder: Path) -> "PreTrainedModel":
+def family(config: Json) -> Any:
+    """Return the class of transformers that reads the backbone of a config.json."""
     from transformers import AutoModel, AutoModelForTextEncoding
 
+    return AutoModelForTextEncoding if config.get("model_type") in T5_FAMILY else AutoModel
+
+
+def _read_backbone(folder: Path) -> "PreTrainedModel":
     config = read_json(folder / "config.json")
-    half = config.get("model_type") in T5_FAMILY
-    family: Any = AutoModelForTextEncoding if half else AutoModel
     with torch.random.fork_rng(devices=[]):  # missing weights are drawn at random, then refused
         backbone, report = cast(
             tuple[Any, dict[str, Any]],
-            family.from_pretrained(
+            family(config).from_pretrained(
                 folder,
                 dtype=torch.float32,
                 use_safetensors=True,
@@ -208,7 +254,7 @@ def _read_backbone(folder: Path) -> "PreTrainedModel":
             f"An encoder needs all its weights: {folder} lacks {len(missing)}, first "
             f"{missing[:3]}. Download or save it again."
         )
-    if half:
+    if config.get("model_type") in T5_FAMILY:
         keep_table_once(backbone)
     if is_causal(config):
         backbone.config.use_cache = False  # keys and values are for generating text

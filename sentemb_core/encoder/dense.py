@@ -4,7 +4,6 @@ A Dense module is a Linear and the activation after it: ReLU, tanh or the identi
 a Dense with a tanh as well, but it is part of the pooling.
 """
 
-import json
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
@@ -14,7 +13,8 @@ from jaxtyping import Float
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from sentemb_core.errors import MissingEncoderError, UsageError
+from sentemb_core.encoder.folder_files import read_json
+from sentemb_core.errors import BadDataError, MissingEncoderError, UsageError
 from sentemb_core.types import Json
 
 IDENTITY = "torch.nn.modules.linear.Identity"
@@ -138,4 +138,9 @@ def _layer_norm(weight: Float[Tensor, " dim"], bias: Float[Tensor, " dim"]) -> n
 
 
 def _config(folder: Path) -> Json:
-    return json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    if config := read_json(folder / "config.json"):
+        return config
+    raise BadDataError(
+        f"A Dense module states its widths and its activation in config.json; {folder} has no such "
+        "file, or an empty one. Copy the encoder again."
+    )

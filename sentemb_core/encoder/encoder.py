@@ -17,6 +17,7 @@ from sentemb_core.encoder.dense import require_layers
 from sentemb_core.encoder.packing import packed, packs, read_packed
 from sentemb_core.encoder.pooling import TWO_LAYERS, last_token, mean_pool, two_layer_mean
 from sentemb_core.encoder.prompts import Prompts
+from sentemb_core.encoder.safety import tokenising
 from sentemb_core.encoder.truncation import Cut
 from sentemb_core.errors import RecipeError
 from sentemb_core.types import Json, Pooling, Role, Similarity
@@ -190,9 +191,10 @@ class Encoder(nn.Module):
         """
         prompt = self.prompts.before(role)
         self.tokenizer.enable_truncation(self.longest(role))
-        encodings = self.tokenizer.encode_batch_fast(
-            [prompt + text for text in texts], add_special_tokens=self.add_special_tokens
-        )
+        with tokenising():
+            encodings = self.tokenizer.encode_batch_fast(
+                [prompt + text for text in texts], add_special_tokens=self.add_special_tokens
+            )
         self.tokenizer.enable_truncation(self.text_length)
         if cut:
             cut.limit = self.longest(role)

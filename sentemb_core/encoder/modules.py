@@ -18,11 +18,15 @@ from torch import Tensor
 from sentemb_core.encoder.backbones import StaticTable
 from sentemb_core.encoder.dense import POOLED, TANH, is_layer, is_tanh, layer_parts
 from sentemb_core.encoder.encoder import Encoder
-from sentemb_core.encoder.names import module_paths
+from sentemb_core.encoder.folder_files import (
+    first_folder,
+    module_paths,
+    read_json,
+    transformer_settings,
+)
 from sentemb_core.encoder.pooling import TWO_LAYERS
 from sentemb_core.encoder.prompts import Prompts, stated_prompts
-from sentemb_core.encoder.safety import read_json
-from sentemb_core.errors import UsageError
+from sentemb_core.errors import BadDataError, UsageError
 from sentemb_core.types import Json, Pooling, Similarity
 
 CREATOR = "sentemb"
@@ -30,6 +34,9 @@ CREATOR = "sentemb"
 SENTENCE_LENGTH = "sentence_length"
 """In config_sentence_transformers.json of a saved encoder: `max_length`, if it is not the length of
 whole texts, which every library reads."""
+
+LONGEST = 1 << 24
+"""Tokens of a text, above any transformer's; a table of token vectors has no limit of its own."""
 
 NO_LIMIT_STATED = 512
 """Tokens a sentence if a folder of another origin states no maximum: BERT's."""
@@ -146,30 +153,45 @@ def settings_of(folder: Path) -> Settings:
     return Settings(
         pooling=_pooling_of(folder),
         similarity="dot" if dot else "cosine",
-        max_length=stated.get(SENTENCE_LENGTH, longest),
+        max_length=_as_length(stated.get(SENTENCE_LENGTH) or longest, folder),
         text_length=longest,
         prompts=stated_prompts(folder),
     )
 
 
 def length_of(folder: Path) -> int:
-    """Largest number of tokens of a text, special tokens included, as the folder states it."""
-    if stated := transformer_settings(folder).get("max_seq_length"):
-        return int(stated)
-    longest = (
-        read_json(folder / "tokenizer_config.json").get("model_max_length")
-        or (read_json(folder / "tokenizer.json").get("truncation") or {}).get("max_length")
-        or NO_LIMIT_STATED
-    )
-    longest = int(longest) if longest < 1_000_000 else NO_LIMIT_STATED
-    positions = read_json(folder / "config.json").get("max_position_embeddings", -1)
-    return min(longest, positions) if positions > 0 else longest  # XLNet's are -1: no limit
+    """Largest number of tokens of a text, special tokens included, as the folder states it.
+
+    Raises:
+        BadDataError: It is no positive number.
+    """
+    root = first_folder(folder)
+    longest = transformer_settings(root).get("max_seq_length")
+    if not longest:
+        longest = (
+            read_json(root / "tokenizer_config.json").get("model_max_length")
+            or _truncation(read_json(root / "tokenizer.json"))
+            or NO_LIMIT_STATED
+        )
+        longest = int(longest) if longest < 1_000_000 else NO_LIMIT_STATED
+        positions = read_json(root / "config.json").get("max_position_embeddings") or -1
+        longest = min(longest, positions) if positions > 0 else longest  # XLNet's are -1: no limit
+    return _as_length(longest, root)
 
 
-def transformer_settings(folder: Path) -> Json:
-    """sentence_bert_config.json, or the file that early releases named after another family."""
-    files = sorted(folder.glob("sentence_*_config.json"))
-    return read_json(files[0]) if files else {}
+def _as_length(tokens: int, folder: Path) -> int:
+    if not 0 < tokens <= LONGEST:
+        raise BadDataError(
+            f"An encoder reads 1 to {LONGEST:,} tokens of a text; the settings in {folder} state "
+            f"{tokens}. Correct its maximum length in a copy of the folder."
+        )
+    return tokens
+
+
+def _truncation(tokenizer: Json) -> int | None:
+    stated = tokenizer.get("truncation")
+    length = stated.get("max_length") if isinstance(stated, dict) else None
+    return length if isinstance(length, int) else None
 
 
 def _unsupported(stated: Mapping[str, Any]) -> str:

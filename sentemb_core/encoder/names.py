@@ -1,4 +1,4 @@
-"""Where the encoder of a name is, and which modules its folder lists.
+"""Where the encoder of a name is.
 
 Read without torch and pydantic, whose imports take seconds: `--help` does not wait for them.
 """
@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
-from sentemb_core.encoder.safety import read_json
 from sentemb_core.errors import MissingEncoderError, UsageError
 from sentemb_core.formats import did_you_mean
 
@@ -63,7 +62,11 @@ def locate_encoder(name: str) -> EncoderLocation:
 
 def has_encoder(path: str) -> bool:
     """Whether the names of the files at a path are those of an encoder."""
-    return is_word_file(path) or any(Path(path).glob("*.safetensors"))
+    return (
+        is_word_file(path)
+        or (Path(path) / "modules.json").is_file()
+        or any(Path(path).glob("*.safetensors"))
+    )
 
 
 def is_encoder_folder(name: str) -> bool:
@@ -83,14 +86,3 @@ def _is(kind: Callable[[Path], bool], name: str) -> bool:
         return kind(Path(name))
     except OSError:  # a text longer than any path
         return False
-
-
-def module_paths(folder: Path) -> list[tuple[str, Path]]:
-    """Class name and folder of every module in modules.json; empty without that file."""
-    entries = read_json(folder / "modules.json", default=[])
-    return [(entry["type"].rsplit(".")[-1], folder / entry["path"]) for entry in entries]
-
-
-def is_static(folder: Path) -> bool:
-    """Whether a folder has a static table (StaticEmbedding of sentence-transformers)."""
-    return "StaticEmbedding" in dict(module_paths(folder))

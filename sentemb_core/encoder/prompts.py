@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from tokenizers import Tokenizer
 
-from sentemb_core.encoder.safety import read_json
+from sentemb_core.encoder.folder_files import first_folder, read_json
 from sentemb_core.errors import BadDataError, UsageError
 from sentemb_core.types import Json, Role
 
@@ -164,7 +164,7 @@ def family_of(name: str, config: Mapping[str, object]) -> Family | None:
 
 def warn_without_prompts(name: str, folder: Path, prompts: Prompts) -> None:
     """Warn if the encoder is of a family that was trained with prompts, and has none of queries."""
-    family = family_of(name, read_json(folder / "config.json"))
+    family = family_of(name, read_json(first_folder(folder) / "config.json"))
     if family and not prompts.before("query"):
         query, document = map(_quoted, (family.query, family.document))
         log.warning(

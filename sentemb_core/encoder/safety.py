@@ -1,22 +1,35 @@
 """Checks of a model folder before anything in it is loaded.
 
-Nothing from outside, no pickle, no code, weights present. Imports neither torch nor transformers.
+Nothing from outside, no pickle, no code; weights and a tokenizer of a known kind. Imports neither
+torch nor transformers.
 """
 
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-from sentemb_core.errors import BadDataError, MissingEncoderError, UnsafeModelError
+from sentemb_core.encoder.folder_files import (
+    first_folder,
+    module_paths,
+    read_json,
+    refuse_pointer,
+)
+from sentemb_core.encoder.names import HEAD_FILE
+from sentemb_core.errors import (
+    BadDataError,
+    MissingEncoderError,
+    SentembError,
+    UnsafeModelError,
+    UsageError,
+)
 
 PICKLED = {".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".joblib"}
 """Endings of files that can run code when they are loaded."""
-
-KNOWN_CODE = "sentence_transformers."
 
 SETTINGS = ("*config*.json", "modules.json", "retriever.json", "*.index.json")
 """Files in which a model may name other files; vocabularies hold texts only."""
@@ -30,32 +43,67 @@ TEXTS = re.compile(
 )
 """Entries of texts, which may look like paths."""
 
+ADAPTER_FILES = ("adapter_config.json", "adapter_model.safetensors")
+
+OTHER_FORMATS = {".onnx": "ONNX", ".gguf": "GGUF", ".h5": "TensorFlow", ".msgpack": "Flax"}
+
+TOKENIZERS = ("tokenizer.json", "vocab.*", "*.model")
+"""Names of files that hold a vocabulary."""
+
 OUTSIDE = re.compile(r"[/\\~]|[A-Za-z]:[/\\]|file:|(.*[/\\])?\.\.([/\\].*)?$", re.DOTALL)
 """An absolute path, or one with the part `..`."""
 
-TOKENIZER_FILES = re.compile(r"vocab|merges|.*_(file|spm)")
-"""Entries of tokenizer_config.json of which transformers opens some as given."""
 
-
-def read_json(path: Path, default: Any = None) -> Any:
-    """The content of a JSON file; `default` ({} if not given) where there is no file.
+@contextmanager
+def reading(folder: Path) -> Generator[None]:
+    """Raise what goes wrong in the block as an error of this folder; errors of ours stay.
 
     Raises:
-        BadDataError: The file is broken, or holds another type than `default`.
+        BadDataError: A file is damaged or incomplete.
     """
-    default = {} if default is None else default
-    if not path.is_file():
-        return default
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise BadDataError(f"{path} is broken JSON: {error}. Copy the encoder again.") from error
-    if type(content) is not type(default):
+        yield
+    except SentembError:
+        raise
+    except BaseException as error:  # every file format has errors of its own
+        if isinstance(error, Exception) or is_panic(error):
+            raise damaged(folder, first_line(error)) from error
+        raise
+
+
+@contextmanager
+def tokenising() -> Generator[None]:
+    """Raise a tokenizer's panic over a text in the block as an error of ours.
+
+    Raises:
+        BadDataError: The tokenizer gave up.
+    """
+    try:
+        yield
+    except BaseException as error:
+        if not is_panic(error):
+            raise
         raise BadDataError(
-            f"{path} of an encoder must hold a {type(default).__name__}, found a "
-            f"{type(content).__name__}. Copy the encoder again."
-        )
-    return content
+            f"A tokenizer reads every text; this one gave up: {first_line(error)}. Take another "
+            "encoder, or save this one with another tokenizer."
+        ) from error
+
+
+def damaged(folder: Path, reason: str) -> BadDataError:
+    """Return the error of a model folder that cannot be read."""
+    return BadDataError(
+        f"The encoder in {folder} is damaged or incomplete: {reason}. Copy or save it again."
+    )
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of an error's text, or its type, without a point at the end."""
+    return next(iter(str(error).splitlines()), type(error).__name__)[:500].rstrip(".")
+
+
+def is_panic(error: BaseException) -> bool:
+    """Whether a library in Rust gave up. Such an exception is no `Exception`."""
+    return type(error).__name__ == "PanicException"
 
 
 def refuse_outside(folder: Path) -> None:
@@ -79,32 +127,23 @@ def refuse_outside(folder: Path) -> None:
                         f"{text[:200]!r}. Correct the entry in a copy of the folder, or save the "
                         "model again."
                     )
-    for path, key, value in _tokenizer_inputs(root):
+    for path, key, value in _tokenizer_inputs(first_folder(root)):
         raise UnsafeModelError(
             "A tokenizer is read from the files of its folder, and they hold its vocabulary; "
-            f"{folder / path} has {key} = {value[:200]}. Save the tokenizer again."
+            f"{path} has {key} = {value[:200]}. Save the tokenizer again."
         )
 
 
-def _tokenizer_inputs(root: Path) -> Iterator[tuple[str, str, str]]:
+def _tokenizer_inputs(root: Path) -> Iterator[tuple[Path, str, str]]:
     """Yield entries that transformers takes for the path of a vocabulary: file, key and value."""
-    if inputs := read_json(root / "tokenizer_config.json").get("init_inputs"):
-        yield "tokenizer_config.json", "init_inputs", str(inputs)
+    settings = root / "tokenizer_config.json"
+    if inputs := read_json(settings).get("init_inputs"):
+        yield settings, "init_inputs", str(inputs)
     for path in sorted(root.glob("tokenizer*.json")):
         model = read_json(path).get("model")
         for key in ("vocab", "merges"):
             if isinstance(model, dict) and isinstance(model.get(key), str):
-                yield path.name, f"model.{key}", model[key]
-
-
-def tokenizer_files(folder: Path) -> list[str]:
-    """Return the entries of tokenizer_config.json that name a file of the tokenizer."""
-    stated = read_json(folder / "tokenizer_config.json")
-    return [
-        key
-        for key, value in stated.items()
-        if isinstance(value, str) and TOKENIZER_FILES.fullmatch(key)
-    ]
+                yield path, f"model.{key}", model[key]
 
 
 def _refuse_link(path: Path, root: Path) -> None:
@@ -158,7 +197,7 @@ def refuse_pickles(folder: Path, *, unless_beside_safetensors: bool = False) -> 
         UnsafeModelError: With the names of the files.
     """
     found = sorted(path for path in folder.rglob("*") if path.suffix in PICKLED)
-    if not found or (unless_beside_safetensors and any(folder.glob("*.safetensors"))):
+    if not found or (unless_beside_safetensors and any(first_folder(folder).glob("*.safetensors"))):
         return
     names = ", ".join(str(path.relative_to(folder)) for path in found[:5])
     raise UnsafeModelError(
@@ -172,30 +211,74 @@ def refuse_code(folder: Path) -> None:
 
     Raises:
         UnsafeModelError: With the file and the code that it names.
+        BadDataError: A file of settings is broken.
     """
-    for name in ("config.json", "tokenizer_config.json"):
-        if "auto_map" in read_json(folder / name):
-            raise UnsafeModelError(
-                f"Code that comes with a model is never run, and {folder / name} names some "
-                "(auto_map). Take an encoder whose architecture is part of transformers."
-            )
-    for entry in read_json(folder / "modules.json", default=[]):
-        if not str(entry.get("type")).startswith(KNOWN_CODE):
-            raise UnsafeModelError(
-                f"Code that comes with a model is never run, and {folder / 'modules.json'} names "
-                f"{entry.get('type')!r}. Take an encoder whose modules are all classes of "
-                f"{KNOWN_CODE}*"
-            )
+    for path in {folder, first_folder(folder)}:
+        for name in ("config.json", "tokenizer_config.json"):
+            for key, value in read_json(path / name).items():
+                kernel = key.endswith("_implementation") and "/" in str(value)
+                if key == "auto_map" or kernel:
+                    raise UnsafeModelError(
+                        f"Code that comes with a model is never run, and {path / name} names some "
+                        f"({key}: {str(value)[:80]}). Take an encoder whose architecture is part "
+                        "of transformers."
+                    )
 
 
 def require_weights(folder: Path) -> None:
-    """Refuse a folder without weights in safetensors.
+    """Refuse a folder without weights in safetensors, or with weights of a kind that is not read.
 
     Raises:
-        MissingEncoderError: There are none.
+        MissingEncoderError: There are no weights, or they are in another format or not fetched.
+        UsageError: They are of an adapter, quantised, or of an unknown first module.
+        BadDataError: A file of settings is broken.
     """
-    if not any(folder.glob("*.safetensors")):
+    root = first_folder(folder)
+    _refuse_kinds(folder, root)
+    if any(path.name != HEAD_FILE for path in root.glob("*.safetensors")):
+        return
+    formats = sorted({OTHER_FORMATS.get(path.suffix, "") for path in folder.rglob("*")} - {""})
+    found = f"weights for {' and '.join(formats)} only" if formats else "none"
+    raise MissingEncoderError(
+        f"An encoder's weights are a safetensors file, and {root} has {found}. Check the path. "
+        "A model that is published in another format only must be saved again as safetensors."
+    )
+
+
+def _refuse_kinds(folder: Path, root: Path) -> None:
+    """Refuse weights that would be ignored, or read wrongly."""
+    kinds = [kind for kind, _ in module_paths(folder)]
+    if kinds and kinds[0] not in ("Transformer", "StaticEmbedding"):
+        raise UsageError(
+            "The first module of an encoder is a Transformer or a StaticEmbedding; "
+            f"{folder / 'modules.json'} has {kinds[0]!r}. Take another encoder."
+        )
+    for path in sorted(folder.rglob("*")):
+        if path.name in ADAPTER_FILES:
+            raise UsageError(
+                f"An adapter such as LoRA is merged into its model before it is read; {path} is "
+                "not. Merge it (`merge_and_unload()` of peft) and save the model, or remove the "
+                "adapter's files from a copy of the folder to use the model without it."
+            )
+        if path.suffix in (".model", ".safetensors", ".txt") and path.is_file():
+            refuse_pointer(path)
+    if stated := read_json(root / "config.json").get("quantization_config"):
+        raise UsageError(
+            f"An encoder's weights are float32, float16 or bfloat16; {root / 'config.json'} has "
+            f"quantization_config with {str(stated.get('quant_method'))!r}. Take the model "
+            "before it was quantised, or save it again after `model.dequantize()`."
+        )
+
+
+def require_tokenizer(folder: Path) -> None:
+    """Refuse a folder without a vocabulary; transformers would read each word as unknown.
+
+    Raises:
+        MissingEncoderError: There is no file of a tokenizer.
+    """
+    root = first_folder(folder)
+    if not any(path.is_file() for pattern in TOKENIZERS for path in root.glob(pattern)):
         raise MissingEncoderError(
-            f"An encoder's weights are a safetensors file, and {folder} has none. Check the path. "
-            "A model that is published as a pickle only must be saved again as safetensors."
+            f"An encoder has the files of its tokenizer ({', '.join(TOKENIZERS)}); {root} has "
+            "no such file. Copy them from the model that it was trained from, or download it again."
         )

@@ -21,6 +21,7 @@ from sentemb_core.config.run import BUILT_IN_ENCODERS, EncoderConfig
 from sentemb_core.encoder.backbones import StaticTable, max_positions, refuse_generators
 from sentemb_core.encoder.checkpoint import Parts, assembled, read_parts, tokenizer_settings
 from sentemb_core.encoder.encoder import Encoder
+from sentemb_core.encoder.folder_files import is_static, module_paths
 from sentemb_core.encoder.modules import (
     NO_LIMIT_STATED,
     Settings,
@@ -28,9 +29,15 @@ from sentemb_core.encoder.modules import (
     settings_of,
     written_by_us,
 )
-from sentemb_core.encoder.names import MINILM_PACKAGE, WORD_FILES, is_static, locate_encoder
+from sentemb_core.encoder.names import MINILM_PACKAGE, WORD_FILES, locate_encoder
 from sentemb_core.encoder.prompts import Prompts, warn_without_prompts
-from sentemb_core.encoder.safety import refuse_outside, refuse_pickles, require_weights
+from sentemb_core.encoder.safety import (
+    reading,
+    refuse_outside,
+    refuse_pickles,
+    require_tokenizer,
+    require_weights,
+)
 from sentemb_core.encoder.vocabulary import SPECIAL_TOKENS, learnt_tokenizer
 from sentemb_core.encoder.word_files import read_word_vectors
 from sentemb_core.encoder.word_vectors import word_parts
@@ -84,7 +91,9 @@ def start_encoder(config: EncoderConfig, sentences: Iterator[str] | None = None)
     """
     kind = locate_encoder(config.name)
     if kind in ("folder", "published"):
-        return _encoder_in(_folder(config.name), config)
+        folder = _folder(config.name)
+        with reading(folder):
+            return _encoder_in(folder, config)
     if kind == "random":
         if sentences is None:
             raise UsageError(
@@ -95,7 +104,7 @@ def start_encoder(config: EncoderConfig, sentences: Iterator[str] | None = None)
         return assembled(random_parts(config, sentences), _requested(config))
     if kind == "packaged":
         folder = _minilm_folder()
-        parts, own = read_parts(folder), length_of(folder)
+        parts, own = read_parts(folder, packaged=True), length_of(folder)
         settings = _requested(config, _by_sentences(DEFAULTS, parts, own, config))
         _warn_of_pooling(config.name, DEFAULTS["pooling"], settings["pooling"])
         return assembled(parts, settings)
@@ -121,11 +130,13 @@ def encoder_kind(name: str) -> Literal["static", "transformer"]:
         read_word_vectors(Path(name), limit=FIRST_WORDS)
         return "static"
     folder = _folder(name)
-    refuse_outside(folder)
-    refuse_pickles(folder, unless_beside_safetensors=True)
-    require_weights(folder)
-    refuse_generators(folder)
-    return "static" if is_static(folder) else "transformer"
+    with reading(folder):
+        refuse_outside(folder)
+        refuse_pickles(folder, unless_beside_safetensors=True)
+        require_weights(folder)
+        require_tokenizer(folder)
+        refuse_generators(folder)
+        return "static" if is_static(folder) else "transformer"
 
 
 def encoder_folder(name: str) -> Path | None:
@@ -233,7 +244,7 @@ def _encoder_in(folder: Path, config: EncoderConfig) -> Encoder:
     """The encoder of a folder, with the folder's settings where the config asks for none."""
     refuse_pickles(folder, unless_beside_safetensors=True)
     parts = read_parts(folder)
-    bare = not (folder / "modules.json").is_file()
+    bare = not module_paths(folder)
     stated = DEFAULTS if bare else settings_of(folder)
     if bare or not written_by_us(folder):
         stated = _by_sentences(stated, parts, length_of(folder), config)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import ValidationError
 
-from sentemb_core.encoder.safety import read_json, refuse_outside
+from sentemb_core.encoder.folder_files import read_json
+from sentemb_core.encoder.safety import refuse_outside
 from sentemb_core.errors import BadDataError
 from sentemb_core.retriever.spec import RetrieverSpec, Vectors
 from sentemb_core.types import Value

@@ -26,7 +26,7 @@ from jaxtyping import Float32, Int64
 from numpy.lib import format as npy
 from pydantic import ValidationError
 
-from sentemb_core.encoder.safety import read_json
+from sentemb_core.encoder.folder_files import read_json
 from sentemb_core.errors import (
     MissingEncoderError,
     StorageError,

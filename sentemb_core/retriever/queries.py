@@ -4,6 +4,7 @@ import logging
 from collections.abc import Sequence
 
 from sentemb_core.encoder.encoder import Encoder
+from sentemb_core.encoder.safety import tokenising
 from sentemb_core.encoder.vocabulary import unknown_tokens
 from sentemb_core.errors import UsageError
 from sentemb_core.retrieval.bm25 import StoredBM25
@@ -29,7 +30,8 @@ def check_queries(queries: Sequence[str]) -> None:
 
 def warn_of_tokens(encoder: Encoder, queries: Sequence[str]) -> None:
     """Warn if the encoder cuts queries, or knows few of their tokens."""
-    unknown, tokens = unknown_tokens(encoder.tokenizer, list(queries))
+    with tokenising():
+        unknown, tokens = unknown_tokens(encoder.tokenizer, list(queries))
     if 2 * unknown >= tokens:
         log.warning(
             "%d of %d tokens of the queries are unknown to the encoder and are ignored.",

@@ -209,6 +209,28 @@ def written(name: str, content: bytes) -> Callable[[Path], None]:
     return lambda folder: (folder / name).write_bytes(content) and None
 
 
+def with_id(token: str, number: int) -> Callable[[Path], None]:
+    """The vocabulary has one more token, with this id."""
+
+    def edit(folder: Path) -> None:
+        model = json.loads((folder / "tokenizer.json").read_text())["model"]
+        model["vocab"][token] = number
+        edit_json(folder / "tokenizer.json", model=model)
+
+    return edit
+
+
+def framed_by(number: int) -> Callable[[Path], None]:
+    """The token before a text has this id."""
+
+    def edit(folder: Path) -> None:
+        frame = json.loads((folder / "tokenizer.json").read_text())["post_processor"]
+        frame["special_tokens"]["[CLS]"]["ids"] = [number]
+        edit_json(folder / "tokenizer.json", post_processor=frame)
+
+    return edit
+
+
 TOKENS = b'{"module_input_name": "token_embeddings"}'
 LAYER = r"encoder\.layer\.0\.output\.dense\.weight"
 REFUSED = [
@@ -226,6 +248,36 @@ REFUSED = [
     ("mean", written("config.json", b"[1]"), BadDataError, "config"),
     ("mean", written("tokenizer.json", b"{}"), BadDataError, "E100"),
     ("mean", written("model.safetensors", b"half of the wei"), BadDataError, "E100"),
+    ("mean", written("modules.json", b"[1, 2]"), BadDataError, r"modules\.json"),
+    ("mean", written("modules.json", b"null"), BadDataError, r"modules\.json"),
+    ("mean", written("modules.json", b"[null]"), BadDataError, r"modules\.json"),
+    (
+        "mean",
+        written("modules.json", b'[{"type": "sentence_transformers.X"}]'),
+        BadDataError,
+        "path",
+    ),
+    ("mean", written("modules.json", b"[" * 100_000), BadDataError, r"modules\.json"),
+    ("mean", written("modules.json", b"\xff\xfe"), BadDataError, r"modules\.json"),
+    ("mean", state(prompts=5), BadDataError, "prompts.*5"),
+    ("mean", state(prompts={"query": 5}), BadDataError, "query.*5"),
+    ("mean", state(default_prompt_name=["query"]), BadDataError, "default_prompt_name"),
+    ("mean", state(truncate_dim="all"), BadDataError, "truncate_dim"),
+    ("mean", state(sentence_length="long"), BadDataError, "sentence_length"),
+    ("mean", state(sentence_length=-1), BadDataError, r"-1\b"),
+    ("mean", stated("sentence_bert_config.json", max_seq_length=-5), BadDataError, r"-5\b"),
+    ("mean", stated("sentence_bert_config.json", max_seq_length=10**30), BadDataError, "0{30}"),
+    ("mean", stated("sentence_bert_config.json", max_seq_length=True), BadDataError, "True"),
+    ("mean", stated("config.json", model_type=7), BadDataError, "model_type.*7"),
+    ("mean", stated("config.json", hidden_size="wide"), BadDataError, "E100"),
+    ("mean", stated("config.json", num_attention_heads=0), BadDataError, "E100"),
+    ("cls", lambda folder: (folder / "2_Dense/config.json").unlink(), BadDataError, "2_Dense"),
+    ("cls", written("2_Dense/config.json", b"null"), BadDataError, "2_Dense"),
+    ("cls", stated("2_Dense/config.json", activation_function=3), BadDataError, "activation.*3"),
+    ("mean", written("1_Pooling/config.json", b"[]"), BadDataError, "1_Pooling"),
+    ("mean", with_id("w", 10**6), BadDataError, r"1,000,000.*\b67\b"),
+    ("mean", framed_by(5_000), BadDataError, r"5,000.*\b67\b"),
+    ("mean", stated("config.json", attn_implementation="me/kernel"), UnsafeModelError, "me/kernel"),
 ]
 
 

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from safetensors.torch import load_file, save_file
 
 from sentemb_core.encoder.batching import embed_texts
 from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
@@ -111,9 +113,18 @@ def test_a_path_in_place_of_a_vocabulary_is_refused(
     refused(folder, "tokenizer.json", "model.vocab", path)
 
 
+def with_spare_rows(folder: Path, count: int) -> None:
+    weights = load_file(folder / "model.safetensors")
+    name = "embeddings.word_embeddings.weight"
+    weights[name] = torch.nn.functional.pad(weights[name], (0, 0, 0, count))
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    edit_json(folder / "config.json", vocab_size=len(weights[name]))
+
+
 def test_notes_and_texts_may_look_like_paths(folder: Path):
     """As published models have them: where they were trained, tokens, prompts."""
     before = embed_texts(load_encoder(folder), TEXTS)
+    with_spare_rows(folder, 2)
     edit_json(folder / "config.json", _name_or_path="/root/.cache/BAAI_bge-small-en/")
     edit_json(
         folder / "tokenizer_config.json",
