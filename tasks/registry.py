@@ -25,6 +25,9 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import urlsplit
+
+from pydantic import ValidationError
 
 from sentemb_core.errors import (
     BrokenFileError,
@@ -89,6 +92,9 @@ TAKEN_DOWN = (
     "Not compared: it was the champion, and a person took it down. To restore it, set the alias "
     "champion by hand (docs/serving.md)."
 )
+
+WEB = ("http", "https", "ftp", "sftp")
+"""Schemes of addresses that MLflow would request for anybody who can write to the registry."""
 
 IS_CHAMPION = "It is the champion."
 
@@ -459,9 +465,28 @@ def downloaded(version: ModelVersion, item: str, drafts: Path) -> Path:
         from mlflow.artifacts import download_artifacts
 
         source = client.get_model_version_download_uri(version.name, str(version.version))
+        _refuse_other_host(version, source, tracking_uri(home))
         local = None if source.startswith("file:") else str(drafts)
         uri = tracking_uri(home)
-        return Path(download_artifacts(f"{source}/{item}", dst_path=local, tracking_uri=uri))
+        try:
+            return Path(download_artifacts(f"{source}/{item}", dst_path=local, tracking_uri=uri))
+        except ValueError as error:  # of a server's odd answer
+            raise RegistryDownError(
+                f"The files of {version.uri} cannot be fetched: {first_line(error)}. Is the server "
+                "of its storage an MLflow server?"
+            ) from error
+
+
+def _refuse_other_host(version: ModelVersion, source: str, registry: str) -> None:
+    """Refuse (E402) a version whose files are on a web server other than its registry's."""
+    place, own = urlsplit(source), urlsplit(registry)
+    if place.scheme not in WEB or (place.hostname, place.port) == (own.hostname, own.port):
+        return
+    raise UnsafeModelError(
+        "Files of a version are fetched from the storage of its registry, not from other web "
+        f"servers; {version.uri} names {redacted(source)[:200]!r}. Do not use it: register the "
+        "model again, and set the alias to the new version (docs/serving.md)."
+    )
 
 
 def lookup(
@@ -482,20 +507,22 @@ def lookup(
 
 def read_version(entity: "Entity") -> ModelVersion:
     """Return a version of MLflow as ours; E402 without a digest that protects its files."""
+    stated = {key: entity.tags.get(f"artifact.{key}") for key in ArtifactRef.model_fields}
     try:
-        artifact = {key: entity.tags[f"artifact.{key}"] for key in ArtifactRef.model_fields}
-    except KeyError:
+        artifact = ArtifactRef.model_validate(stated)
+    except ValidationError as error:
+        found = "a broken one" if all(stated.values()) else "none"
         raise UnsafeModelError(
             f"A version needs the digest of its files; version {entity.version} of {entity.name!r} "
-            "has none, so another program registered it. Use another version. If an alias is on "
-            "this one, set it to another version or delete it: "
+            f"has {found}, so another program registered or changed it. Use another version. If an "
+            "alias is on this one, set it to another version or delete it: "
             f"`MlflowClient().delete_registered_model_alias({entity.name!r}, ALIAS)` "
             "(docs/serving.md)."
-        ) from None
+        ) from error
     return ModelVersion(
         name=entity.name,
         version=int(entity.version),
-        artifact=ArtifactRef.model_validate(artifact),
+        artifact=artifact,
         tags=dict(entity.tags),
     )
 
@@ -528,10 +555,11 @@ def registry_client() -> "Generator[MlflowClient, None, None]":
     """Yield MLflow's client, and raise its failures as errors that name the registry.
 
     A server that refuses a file raises `OSError`; a missing library for the place of the files
-    (boto3 for S3) raises `ImportError`.
+    (boto3 for S3) raises `ImportError`; a damaged database raises an error of SQLAlchemy.
     """
     set_environment()
     from mlflow.exceptions import MlflowException
+    from sqlalchemy.exc import SQLAlchemyError
 
     home = Store.default().root
     try:
@@ -539,12 +567,15 @@ def registry_client() -> "Generator[MlflowClient, None, None]":
             yield mlflow_client(home)
     except SentembError:  # some are also kinds of OSError, and name the cause better
         raise
-    except (MlflowException, OSError, ImportError) as error:
-        missing = isinstance(error, ImportError)
+    except (MlflowException, OSError, ImportError, SQLAlchemyError) as error:
+        way_out = "Is its server up (MLFLOW_TRACKING_URI)?"
+        if isinstance(error, ImportError):
+            way_out = "Install it here."
+        elif isinstance(error, SQLAlchemyError):
+            way_out = "Restore the database from a copy, or move it away and register again."
         raise RegistryDownError(
             f"The model registry at {redacted(tracking_uri(home))} cannot be used: "
-            f"{first_line(error).rstrip('.')}. "
-            + ("Install it here." if missing else "Is its server up (MLFLOW_TRACKING_URI)?")
+            f"{first_line(error).rstrip('.')}. {way_out}"
         ) from error
 
 

@@ -186,12 +186,13 @@ def _limit(seconds: int) -> None:
     import resource
 
     spent = sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
-    resource.setrlimit(resource.RLIMIT_CPU, (int(spent) + seconds, resource.RLIM_INFINITY))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    limits = {resource.RLIMIT_CPU: int(spent) + seconds, resource.RLIMIT_CORE: 0}
     if sys.platform == "linux":
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
-        limit = pages * resource.getpagesize() + MEMORY
-        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+        limits[resource.RLIMIT_AS] = pages * resource.getpagesize() + MEMORY
+    for kind, limit in limits.items():
+        hard = resource.getrlimit(kind)[1]
+        resource.setrlimit(kind, (limit if hard < 0 else min(limit, hard), hard))
 
 
 def _bound_of_tokenizer(tokenizer: Any) -> str:
