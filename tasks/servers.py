@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
+from sentemb_core.errors import RegistryDownError
 from sentemb_core.redaction import redacted
 from sentemb_core.store.locks import file_lock, is_locked
 
@@ -140,9 +141,14 @@ def _client(home: Path, uri: str) -> "MlflowClient":
     for name in ("mlflow.store.db.utils", "alembic"):
         logging.getLogger(name).setLevel(logging.WARNING)
     with file_lock(home / "locks" / "mlflow.lock"):
-        own = uri == own_uri(home)
-        if own and not (home / "mlflow.db").exists():
-            _make_database(home / "mlflow.db")
+        own, database = uri == own_uri(home), home / "mlflow.db"
+        if own and not database.exists():
+            _make_database(database)
+        elif own and not database.is_file():  # MLflow would try for 100 seconds
+            raise RegistryDownError(
+                f"The registry of a home is a file; {database} is not. Move it away, or restore "
+                "the file from a copy."
+            )
         client = MlflowClient(tracking_uri=uri, registry_uri=uri)
         if uri.startswith("sqlite:"):
             client.search_registered_models(max_results=1)

@@ -3,6 +3,8 @@ import json
 import multiprocessing
 import os
 import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -336,6 +338,63 @@ def test_version_of_another_program_is_refused(home, folder):
     with pytest.raises(UnsafeModelError, match="version 1 of 'theirs' has none"):
         find_encoder("models:/theirs/1")
     assert registered_artifacts() == []
+
+
+def edit_database(home, command: str, *values: object) -> None:
+    with closing(sqlite3.connect(home / "mlflow.db")) as database, database:
+        database.execute(command, values)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("digest", "zz"),
+        ("digest", "../../../etc"),
+        ("digest", None),
+        ("kind", "model/../.."),
+        ("size", "many"),
+        ("size", "-1"),
+    ],
+)
+def test_version_with_broken_tags_is_refused(home, folder, key: str, value: str | None):
+    register(folder, "usgov", fingerprint="f1")
+    tag = f"artifact.{key}"
+    if value is None:
+        edit_database(home, "DELETE FROM model_version_tags WHERE key = ?", tag)
+    else:
+        edit_database(home, "UPDATE model_version_tags SET value = ? WHERE key = ?", value, tag)
+    with pytest.raises(UnsafeModelError) as refused:
+        find_encoder("models:/usgov/1")
+    assert refused.value.code == "E402"
+
+
+@pytest.mark.parametrize("scheme", ["http", "https", "ftp"])
+def test_files_on_another_web_server_are_not_requested(home, folder, scheme: str, monkeypatch):
+    version = register(folder, "usgov", fingerprint="f1")
+    place = f"{scheme}://127.0.0.1:9/secret"
+    for column in ("source", "storage_location"):
+        edit_database(home, f"UPDATE model_versions SET {column} = ?", place)
+    asked = []
+    monkeypatch.setattr("mlflow.artifacts.download_artifacts", lambda *_, **__: asked.append(1))
+    with pytest.raises(UnsafeModelError, match=place):
+        find_encoder(version.uri)
+    assert asked == []
+
+
+@pytest.mark.parametrize("content", [b"hello " * 999, None, 100, 40_000])
+def test_a_damaged_database_is_named(home, tmp_path, monkeypatch, content: bytes | int | None):
+    """Text, a folder, or the first bytes of the database, in a home that is not open yet."""
+    damaged = tmp_path / "damaged"
+    damaged.mkdir()
+    if content is None:
+        (damaged / "mlflow.db").mkdir()
+    else:
+        kept = (home / "mlflow.db").read_bytes()[:content] if isinstance(content, int) else content
+        (damaged / "mlflow.db").write_bytes(kept)
+    monkeypatch.setenv("SENTEMB_HOME", str(damaged))
+    with pytest.raises(RegistryDownError, match=r"mlflow\.db") as refused:
+        find_encoder("models:/usgov/1")
+    assert refused.value.code == "E703"
 
 
 @pytest.fixture
