@@ -14,11 +14,20 @@ length. Report all of this beside a number: such details change BM25 by points.
 
 import logging
 import sys
+from array import array
 from collections import Counter
-from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import chain
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -54,6 +63,9 @@ with without_jax():
 logging.getLogger("bm25s").setLevel(logging.WARNING)  # bm25s sets itself to DEBUG on import
 
 K3 = 8.0
+
+TEXTS, BLOCK = 1_000, 1 << 18
+"""Texts that are counted, and weights that are computed, at once."""
 
 ENGLISH = frozenset(STOPWORDS_EN_PLUS)
 """179 words without a topic (NLTK's list).
@@ -116,12 +128,9 @@ class BM25:
         self.stop_words = stop_words
         self.terms = terms
         self.vocabulary = {"": 0}  # an entry of no text, so that an index without words works
-        ids = [
-            [self.vocabulary.setdefault(word, len(self.vocabulary)) for word in self._words(text)]
-            for text in texts
-        ]
-        weights = _raw_weights if form.tf == "raw" else _relative_weights
-        self._weights = weights(ids, self.vocabulary, form)  # vocabulary x texts
+        known = self.vocabulary
+        ids = ((known.setdefault(word, len(known)) for word in self._words(text)) for text in texts)
+        self._weights = _weights(_counts(ids, known), form)
 
     def scores(self, queries: Sequence[str]) -> Float64[np.ndarray, "queries texts"]:
         """Return the score of every indexed text for every query; 0 without a common word."""
@@ -135,7 +144,7 @@ class BM25:
             [self.vocabulary[word] for word in self._words(query) if word in self.vocabulary]
             for query in queries
         ]
-        weights = _counts(known, len(self.vocabulary))
+        weights = _counts(known, self.vocabulary).astype(np.float64)
         weights.data = self.form.query_weights(weights.data)
 
         def scores(rows: Int64[np.ndarray, " rows"]) -> Float64[np.ndarray, "rows texts"]:
@@ -191,38 +200,52 @@ class StoredBM25:
         return scores
 
 
-def _raw_weights(ids: list[list[int]], vocabulary: dict[str, int], form: Form) -> Any:
-    """Return the weights of bm25s, which names idf by its authors."""
-    idf = "lucene" if form.idf == "lucene" else "atire"
-    # atire's term frequency has the factor (k1 + 1) that Lucene drops from its scores
-    index = bm25s.BM25(k1=form.k1, b=form.b, method="atire", idf_method=idf, dtype="float64")
-    with np.errstate(invalid="ignore"):  # texts without a word have a mean length of 0
-        index.index((ids, vocabulary), show_progress=False)
-    parts = cast("dict[str, Any]", index.scores)
-    columns = sparse.csc_array(
-        (parts["data"], parts["indices"], parts["indptr"]), shape=(len(ids), len(vocabulary))
-    )
-    return columns.T.tocsr()
+def _weights(counts: Any, form: Form) -> Any:
+    """Return the weight of each word in each text, sparse [vocabulary, texts], from its counts.
+
+    Words are weighted in blocks: beside the weights, memory holds one block.
+    """
+    lengths = np.asarray(counts.sum(axis=1, dtype=np.float64))
+    norms = form.k1 * (1 - form.b + form.b * lengths / (lengths.mean() or 1.0))
+    weights = counts.T.tocsr()
+    del counts  # as large as the weights
+    in_texts, bounds = np.diff(weights.indptr), weights.indptr
+    odds = (len(lengths) - in_texts + 0.5) / (in_texts + 0.5)
+    with np.errstate(divide="ignore"):  # a word of no text
+        idf = np.log1p(odds) if form.idf == "lucene" else np.log(len(lengths) / in_texts)
+    weighted = np.empty(weights.nnz)
+    blocks = np.unique(np.searchsorted(bounds, np.arange(0, weights.nnz + BLOCK, BLOCK)))
+    for first, end in pairwise(blocks.clip(0, len(in_texts)).tolist()):
+        some = slice(bounds[first], bounds[end])
+        texts, tf = weights.indices[some], weights.data[some].astype(np.float64)
+        if form.tf == "relative":
+            tf /= lengths[texts]
+        own = np.repeat(idf[first:end], in_texts[first:end])
+        weighted[some] = own * tf * (form.k1 + 1) / (tf + norms[texts])
+    weights.data = weighted
+    return weights
 
 
-def _relative_weights(ids: list[list[int]], vocabulary: dict[str, int], form: Form) -> Any:
-    """Return weights with frequencies divided by lengths, which bm25s lacks."""
-    counts = _counts(ids, len(vocabulary))
-    lengths = counts.sum(axis=1)
-    in_texts = np.bincount(counts.indices, minlength=len(vocabulary))[counts.indices]
-    own_length = np.repeat(lengths, np.diff(counts.indptr))
-    odds = (len(ids) - in_texts + 0.5) / (in_texts + 0.5)
-    idf = np.log1p(odds) if form.idf == "lucene" else np.log(len(ids) / in_texts)
-    tf = counts.data / own_length
-    norm = 1 - form.b + form.b * own_length / (lengths.mean() or 1.0)
-    counts.data = idf * tf * (form.k1 + 1) / (tf + form.k1 * norm)
-    return counts.T.tocsr()
+def _counts(texts: Iterable[Iterable[int]], vocabulary: Mapping[str, int]) -> Any:
+    """Return the number of occurrences of each word in each text: sparse [texts, vocabulary].
+
+    Texts are counted in blocks, so that memory never holds one number for each word of all texts.
+    """
+    left = iter(texts)
+    blocks = [_counts_of_block(some) for some in iter(lambda: list(islice(left, TEXTS)), [])]
+    width = len(vocabulary)
+    for block in blocks:
+        block.resize((block.shape[0], width))
+    return sparse.vstack(blocks, "csr") if blocks else sparse.csr_array((0, width))
 
 
-def _counts(ids: list[list[int]], width: int) -> Any:
-    """Return the number of occurrences of each id in each row: sparse [rows, width]."""
-    bounds = np.cumsum([0, *map(len, ids)])
-    columns = np.fromiter(chain.from_iterable(ids), np.int64, int(bounds[-1]))
-    counts = sparse.csr_array((np.ones(len(columns)), columns, bounds), shape=(len(ids), width))
+def _counts_of_block(texts: Iterable[Iterable[int]]) -> Any:
+    ids, bounds = array("i"), array("i", [0])
+    for text in texts:
+        ids.extend(text)
+        bounds.append(len(ids))
+    parts = np.ones(len(ids), np.float32), np.array(ids, np.int32), np.array(bounds, np.int32)
+    shape = len(bounds) - 1, max(ids, default=-1) + 1
+    counts = sparse.csr_array(parts, shape=shape)
     counts.sum_duplicates()
     return counts

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sentemb_core.retrieval import bm25
 from sentemb_core.retrieval.bm25 import BM25, ENGLISH, LUCENE, PRODUCT_THESIS, Form, StoredBM25
 from sentemb_core.tokenize import words as every_word
 
@@ -54,6 +55,15 @@ def test_scores_equal_the_formula(texts: list[str], queries: list[str], form: Fo
     scores = BM25(texts, form).scores(queries)
     expected = np.array([oracle(query, texts, form) for query in queries])
     assert scores == pytest.approx(expected, abs=1e-9)
+
+
+@given(texts=TEXTS, queries=TEXTS, form=st.sampled_from(FORMS), size=st.sampled_from([1, 3]))
+def test_blocks_change_nothing(texts: list[str], queries: list[str], form: Form, size: int):
+    whole = BM25(texts, form).scores(queries)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bm25, "TEXTS", size)
+        patch.setattr(bm25, "BLOCK", size)
+        assert (BM25(texts, form).scores(queries) == whole).all()
 
 
 def test_word_of_all_texts_counts_0_in_the_thesis_form():
