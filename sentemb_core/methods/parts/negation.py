@@ -6,6 +6,7 @@ passes another negation. The lists are ours: irregular past forms, and the most 
 """
 
 import re
+from itertools import takewhile
 
 
 def words(listed: str) -> frozenset[str]:
@@ -114,8 +115,10 @@ _SHORTENED_AUXILIARIES = frozenset(
     for verb in _SHORTENED
 )
 _AUXILIARIES = _SHORTENED_AUXILIARIES | words(
-    "am is are was were can could will would shall should may might must"
+    "am is are was were can could will would shall should may might must ought"
 )
+_MODALS = words("can may might must will")
+"""Modal verbs that are also nouns or names: `a can`, `his will`, `in May`."""
 _HAVE = {"has": "does not have", "had": "did not have"}
 _DO = {"does": "does not do", "did": "did not do"}
 _PARTICIPLES = words(
@@ -128,6 +131,34 @@ _BEFORE_NOUNS = words(
     "and or as"
 )
 
+_ARTICLES = words("a an the my your his our their")
+_SUBJECTS = words("i you he she it we they there")
+_FRONTED = words(
+    "what why when where who whom whose which how never rarely seldom hardly scarcely only then "
+    "here so nor neither"
+)
+"""Words after which an auxiliary stands before its subject."""
+_SUBORDINATORS = words(
+    "if when while before after until because since so unless although though once that which who "
+    "where whether"
+)
+_COMMANDS = VERBS | words("""
+    bake boil book breathe cancel check chew clean click climb close combine cook copy delete dip
+    download draw drop dry email feed fix fold forget forgive fry heat hide hurry insert install
+    let lift lock mark mix order paint park peel phone pick plug post pour press print relax remind
+    rent repair rest rinse save select shake share shout shut sign slice smile stir switch text
+    type unlock wash wipe wrap
+""")
+"""Verbs that begin a command; in other places some are more often nouns."""
+_BEFORE_COMMANDS = words("please then now first next finally")
+_OBJECTS = _BEFORE_NOUNS - words("of in on at to for with by from and or as") | words(
+    "me you him it us them this that these those up down off out away back home here there now "
+    "left right careful"
+)
+"""Words that follow the verb of a command even where no full stop ends it."""
+_CONTRACTED = {"can": "can't", "will": "won't", "shall": "shan't"}
+_WITHOUT_CONTRACTION = words("am may might ought")
+
 _APOSTROPHE = re.compile(r"\s?['’]\s?")  # noqa: RUF001
 """An apostrophe; a text decoded from WordPiece has blanks around it: `he ' s`."""
 _WORD = re.compile(
@@ -136,7 +167,7 @@ _WORD = re.compile(
     re.IGNORECASE,
 )
 _NOT = re.compile(
-    r"\b([^\W\d_]+)\s?n\s?['’]\s?t\b|\s*\bnot\b|(?<=\bcan)not\b",  # noqa: RUF001
+    r"\b([^\W\d_]+)\s?n\s?['’]\s?t\b|\s*\bnot\b(?! only\b)|(?<=\bcan)not\b",  # noqa: RUF001
     re.IGNORECASE,
 )
 _FULL_STEMS = {"wo": "will", "ca": "can", "sha": "shall", "ai": "is"}
@@ -145,8 +176,10 @@ _FULL_STEMS = {"wo": "will", "ca": "can", "sha": "shall", "ai": "is"}
 def negated(sentence: str) -> str:
     """Return the sentence without its first negation, or negated if it has none.
 
-    As in SNCSE's code, `not` follows the first auxiliary. Without one, the first finite verb
-    becomes `do not`, `does not` or `did not` with its lemma. Else the sentence starts with `Not`.
+    As in SNCSE's code, `not` follows the first auxiliary; before a subject that is a pronoun it
+    follows the subject, before another subject it is contracted. Without an auxiliary, the first
+    finite verb becomes `do not`, `does not` or `did not` with its lemma, and a command `do not`.
+    Else the sentence starts with `Not`.
     """
     affirmed, found = _NOT.subn(lambda found: _restored(found[1]), sentence, count=1)
     return affirmed.lstrip() if found else _denied(sentence)
@@ -160,9 +193,16 @@ def _restored(stem: str | None) -> str:
 def _denied(sentence: str) -> str:
     found = list(_WORD.finditer(sentence))
     plain = [_APOSTROPHE.sub("'", word[0].lower()) for word in found]
+    asked = sentence.rstrip(" \"'").endswith("?")
+    main = _main_clause(sentence, found, plain)
+    if not asked and (place := _command(sentence, found, plain, main)) is not None:
+        return _forbidden(sentence, found, plain, place)
     for place, word in enumerate(found):
-        if _is_auxiliary(plain, place):
-            return f"{sentence[: word.end()]} not{sentence[word.end() :]}"
+        name = word[0][0].isupper() and plain[place] in _MODALS and not asked
+        if name and (place or not _begins_with_modal(plain)):
+            continue
+        if _is_auxiliary(plain, place) or _is_inverted(plain, place, asked=asked):
+            return _with_not(sentence, found, plain, place, asked=asked)
     for place, word in enumerate(found):
         name = place > 0 and word[0][0].isupper()
         if not name and (verb := _denied_verb(plain, place)):
@@ -170,15 +210,108 @@ def _denied(sentence: str) -> str:
     return f"Not {sentence.lstrip()}"
 
 
+def _main_clause(sentence: str, found: list[re.Match[str]], plain: list[str]) -> int:
+    """Return the place of the first word, or of the word after a first clause with `if`."""
+    if not plain or plain[0] not in _SUBORDINATORS:
+        return 0
+    comma = sentence.find(",", found[0].end())
+    return next((n for n, word in enumerate(found) if -1 < comma < word.start()), 0)
+
+
+def _command(sentence: str, found: list[re.Match[str]], plain: list[str], start: int) -> int | None:
+    """Return the place of the verb of a command that starts here; None for a statement."""
+    start += sum(1 for _ in takewhile(_BEFORE_COMMANDS.__contains__, plain[start:]))
+    verb = start + (plain[start : start + 1] in (["always"], ["never"]))
+    if plain[verb : verb + 1] in (["let's"], ["do"]) and plain[verb + 1 :]:
+        return verb
+    if verb >= len(plain) or plain[verb] not in _COMMANDS:
+        return None
+    if _is_inverted(plain, verb, asked=False):
+        return None
+    rest = list(takewhile(lambda word: word not in _SUBORDINATORS, plain[verb + 1 :]))
+    for place in range(verb + 1, verb + 1 + len(rest)):
+        finite = lemma_of_past(plain[place]) or lemma_of_third_person(plain[place])
+        before = plain[place - 1]
+        if plain[place] in _OBJECTS or before in _ARTICLES:
+            continue
+        if finite or plain[place] in _HAVE or _is_auxiliary(plain, place):
+            return None
+    ended = sentence.rstrip(" \"'").endswith((".", "!"))
+    if not rest:
+        return verb if ended else None
+    allowed = rest[0] in _OBJECTS or _is_adverb(rest[0]) or (ended and rest[0] not in ("of", "and"))
+    return verb if allowed else None
+
+
+def _forbidden(sentence: str, found: list[re.Match[str]], plain: list[str], place: int) -> str:
+    """Return `do not open` for the `open` of a command, `let us not go`, `give up` for `never`."""
+    word, before = found[place], plain[place - 1] if place else ""
+    if before == "never":
+        return f"{sentence[: found[place - 1].start()]}{sentence[word.start() :]}"
+    together = plain[place] == "let's" or (plain[place] == "do" and plain[place + 1] in _COMMANDS)
+    if together or plain[place : place + 2] == ["let", "us"]:
+        end = found[place if together else place + 1].end()
+        return f"{sentence[:end]} not{sentence[end:]}"
+    first = found[place - 1] if before == "always" else word
+    do = "Do" if first[0][0].isupper() else "do"
+    rest = sentence[first.start() :]
+    return f"{sentence[: first.start()]}{do} not {rest[0].lower()}{rest[1:]}"
+
+
+def _begins_with_modal(plain: list[str]) -> bool:
+    """Whether `Can be used` or `May we go` begins the sentence, not the name `Will Smith`."""
+    return plain[1:2] == ["be"] or bool({*plain[1:2]} & (_SUBJECTS | VERBS))
+
+
+def _is_inverted(plain: list[str], place: int, *, asked: bool) -> bool:
+    """Whether an auxiliary stands before its subject: in a question, after `never`, in `had I`."""
+    word, ahead = plain[place], plain[place + 1 : place + 2]
+    if word not in _AUXILIARIES | {"have", "do", *_HAVE, *_DO} or not ahead:
+        return False
+    fronted = place == 0 or plain[place - 1] in _FRONTED
+    if asked:
+        return (fronted and word not in _AUXILIARIES) or ahead[0] in _SUBJECTS
+    return fronted and ahead[0] in _SUBJECTS
+
+
+def _with_not(
+    sentence: str, found: list[re.Match[str]], plain: list[str], place: int, *, asked: bool
+) -> str:
+    """Return the sentence with `not` where it belongs to the auxiliary at this place."""
+    word, ahead = plain[place], plain[place + 1 : place + 2]
+    inverted = _is_inverted(plain, place, asked=asked)
+    subject = asked and (place == 0 or plain[place - 1] in _FRONTED - {"what", "who"})
+    end = found[place].end()
+    if (inverted and {*ahead} & _SUBJECTS) or _is_postponed(plain, place):
+        end = found[place + 1].end()
+    elif subject and word not in _WITHOUT_CONTRACTION and "'" not in word:
+        written = sentence[found[place].start() : end]
+        short = _CONTRACTED.get(word, f"{word}n't")
+        return f"{sentence[: found[place].start()]}{written[0]}{short[1:]}{sentence[end:]}"
+    return f"{sentence[:end]} not{sentence[end:]}"
+
+
 def _is_auxiliary(plain: list[str], place: int) -> bool:
     """Whether the word is an auxiliary: be, modals, have before a participle, do before a verb."""
-    word = plain[place]
+    word, before = plain[place], plain[place - 1] if place else ""
     ahead = [other for other in plain[place + 1 : place + 5] if not _is_adverb(other)]
+    if word in _MODALS and before in _ARTICLES:
+        return False
     if word in ("have", *_HAVE):
-        return any(map(_is_participle, ahead[:1]))
+        return any(map(_is_participle, ahead[:1])) or _is_postponed(plain, place)
     if word in ("do", *_DO):
         return any(other in VERBS for other in ahead[:3]) and ahead[0] not in _BEFORE_NOUNS
     return word in _AUXILIARIES
+
+
+def _is_postponed(plain: list[str], place: int) -> bool:
+    """Whether `not` comes after the next word: `had better not go`, `would rather not go`."""
+    if not plain[place].endswith("d") or plain[place + 1 : place + 2] not in (
+        ["better"],
+        ["rather"],
+    ):
+        return False
+    return bool({*plain[place + 2 : place + 3]} & _COMMANDS)
 
 
 def _is_adverb(word: str) -> bool:

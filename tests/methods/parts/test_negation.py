@@ -1,5 +1,8 @@
 """Negation by rules of thumb."""
 
+import json
+from pathlib import Path
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -30,7 +33,11 @@ OPPOSITES = (
     ("He has a car.", "He does not have a car."),
     ("They did their homework.", "They did not do their homework."),
     ("The United States beat Canada.", "The United States did not beat Canada."),
-    ("Why do you all call it?", "Why do not you all call it?"),
+    ("A link is better able to do it.", "A link is not better able to do it."),
+    ("They had better success with it.", "They did not have better success with it."),
+    ("The bus (CAN) is slow.", "The bus (CAN) is not slow."),
+    ("On May 13 he left.", "On May 13 he did not leave."),
+    ("Why do you all call it?", "Why do you not all call it?"),
     ("They have also often already seen it.", "They have not also often already seen it."),
     ("They have begun it.", "They have not begun it."),
     ("They have eaten it.", "They have not eaten it."),
@@ -70,6 +77,12 @@ OPPOSITES = (
 
 def test_sentences_have_these_opposites():
     assert [negated(sentence) for sentence, _ in OPPOSITES] == [text for _, text in OPPOSITES]
+
+
+def test_commands_questions_inversions_and_modal_verbs_have_these_opposites():
+    card = json.loads((Path(__file__).parents[2] / "golden" / "negations.json").read_text("utf-8"))
+    assert {sentence: negated(sentence) for sentence in card} == card
+    assert len(card) >= 60
 
 
 WORDS = [
