@@ -53,7 +53,7 @@ class RunOptions:
     """Method that trains the encoder first (`sentemb methods`), for example condenser before
     infocse_aux; or none. Default: conpono before rounds from random weights."""
     steps: Annotated[int | None, Parameter(validator=AtLeastOne)] = None
-    """Optimiser steps in each round."""
+    """Optimiser steps in each round; an initialiser takes at most as many."""
     rounds: Annotated[int | None, Parameter(validator=AtLeastOne)] = None
     """Maximum number of rounds."""
     cycles: Annotated[int | None, Parameter(validator=NotNegative)] = None

@@ -35,6 +35,7 @@ from sentemb_core.config.run import (
     InfoCSEIDC,
     InfoCSEPlus,
     MethodRun,
+    TrainingConfig,
 )
 from sentemb_core.errors import NoNegativesError, UsageError
 from sentemb_core.formats import nearest
@@ -99,7 +100,7 @@ def settings(file: Path | None, options: Mapping[str, Any], overrides: Sequence[
     tree.pop("preset", None)
     if seed is not None:
         tree = seeded(tree, seed, command_layer if "seed" in given else asked)
-    tree = without_initialiser(tree, asked, given)
+    tree = with_bounded_initialiser(without_initialiser(tree, asked, given), asked, given)
     run = checked(with_name(with_full_paths(tree)))
     require_effect(run, given)
     return run
@@ -235,6 +236,16 @@ def without_initialiser(tree: Json, asked: Json, given: Collection[str]) -> Json
             "initialiser (--initialiser NAME): only rounds from random weights have one by default."
         )
     return tree
+
+
+def with_bounded_initialiser(tree: Json, asked: Json, given: Collection[str]) -> Json:
+    """Limit an initialiser to the steps of `--steps`, unless its own steps are stated."""
+    first, steps = tree.get("initialiser"), tree["training"].get("steps")
+    bounded = "training.steps" in given and "steps" not in table_at(asked, "initialiser")
+    if not (bounded and isinstance(first, dict) and isinstance(steps, int) and steps > 0):
+        return tree
+    usual = first.get("steps", TrainingConfig.model_fields["steps"].default)
+    return tree | {"initialiser": first | {"steps": min(usual, steps)}}
 
 
 def require_effect(run: AnyRun, given: Collection[str]) -> None:

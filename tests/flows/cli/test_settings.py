@@ -53,6 +53,21 @@ def test_a_source_alone_gives_a_run_from_random_vectors():
     assert config.initialiser.learning_rate == STATIC["initialiser"]["learning_rate"]
 
 
+@pytest.mark.parametrize(
+    ("overrides", "steps"),
+    [
+        (("training.steps=7",), 7),
+        (("training.steps=7000",), STATIC["initialiser"]["steps"]),
+        (("training.steps=7", "initialiser.steps=9"), 9),
+        (("training.method=infocse_aux", "initialiser.method=condenser", "training.steps=7"), 7),
+    ],
+)
+def test_the_steps_of_the_command_line_also_limit_an_initialiser(
+    overrides: tuple[str, ...], steps: int
+):
+    assert made(*overrides).initialiser.steps == steps
+
+
 def test_a_prompt_keeps_the_blank_at_its_end():
     encoder = made("encoder.query_prompt = query: ", "encoder.document_prompt=none").encoder
     assert (encoder.query_prompt, encoder.document_prompt) == ("query: ", "none")
