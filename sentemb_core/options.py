@@ -117,13 +117,15 @@ class CorpusOptions:
     """Split of a `datasets` data set."""
     encoding: str | None = None
     """Encoding of text files; never guessed. Default: utf-8."""
+    strip_html: bool | None = None
+    """Remove HTML from texts and counterparts: tags, scripts, comments, and escapes."""
     splitter: Splitter | None = None
     """Sentence splitter. regex: 30 times faster, less accurate. none: every text is one sentence.
     Default: syntok."""
     on_duplicate: OnDuplicate | None = None
     """What to do with a repeated document id. Default: keep-first."""
 
-    def given(self) -> dict[str, str]:
+    def given(self) -> dict[str, str | bool]:
         """Given options, by field."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 

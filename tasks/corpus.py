@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("sentemb_core.run")
 
 
-@stage("read_corpus", version="1", ignore=("place",), libraries=("syntok", "markdown-it-py"))
+@stage("read_corpus", version=2, ignore=("place",), libraries=("syntok", "markdown-it-py"))
 def read_corpus(place: str, config: CorpusConfig) -> ArtifactRef:
     """Return the usable documents as lists of sentences, with the quarantine and the counts.
 
@@ -122,7 +122,7 @@ def tokenise_sentences(
     return draft.ref
 
 
-@stage("read_labels", version=5, ignore=("corpus_place", "place"))
+@stage("read_labels", version=6, ignore=("corpus_place", "place"))
 def read_labels(
     documents: ArtifactRef,
     corpus_place: str,

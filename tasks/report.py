@@ -171,11 +171,10 @@ def notes_of(training: RunResult, seed: int) -> list[str]:
 
 
 def doubts_of(training: RunResult) -> list[str]:
-    """Return warnings about the scores: a test split with few queries."""
-    from sentemb_core.evaluation.pool_size import few_queries
+    """Return warnings about the scores: few queries, or few different counterparts."""
+    from sentemb_core.evaluation.pool_size import pool_doubts
 
-    few = few_queries(artifact_path(training.texts.validation_pool))
-    return [few] if few else []
+    return pool_doubts(artifact_path(training.texts.validation_pool))
 
 
 def row_and_control(training: RunResult) -> tuple[EncoderResult, EncoderResult, str]:

@@ -85,11 +85,10 @@ def trust_of(
     training: RunResult, choice: "Choice", verdict: Verdict, counterpart: str | None
 ) -> list[str]:
     """Return how far the verdict can be trusted: its queries, their kind, and their number."""
-    from sentemb_core.evaluation.pool_size import few_queries
+    from sentemb_core.evaluation.pool_size import pool_doubts
     from sentemb_core.retriever.choice import FEWEST_QUERIES
 
     pool = pool_of(training)
-    few = few_queries(artifact_path(training.texts.validation_pool))
     if pool.kind == "counterpart":
         asked = (
             f"Judged on {verdict.queries:,} documents and their {counterpart or 'counterpart'}, "
@@ -113,7 +112,7 @@ def trust_of(
     )
     return [
         asked,
-        *([few] if few else []),
+        *pool_doubts(artifact_path(training.texts.validation_pool)),
         *([default] if choice.fixed else []),
         *([refitted] if pool.kind == "halves" else []),
     ]

@@ -31,7 +31,7 @@ def check_validation_pool(validation_pool: ArtifactRef, config: RunConfig) -> No
     """Refuse a pool with too few queries (E502), and log one with few. A dry run does not check."""
     from sentemb_core.evaluation.pool_size import (
         few_gate_queries,
-        few_queries,
+        pool_doubts,
         require_queries,
     )
 
@@ -42,7 +42,7 @@ def check_validation_pool(validation_pool: ArtifactRef, config: RunConfig) -> No
             gated=config.register_model,
             unlabelled=judging_unlabelled(config),
         )
-        few = [few_queries(artifact_path(validation_pool))]
+        few = pool_doubts(artifact_path(validation_pool))
         few += [few_gate_queries(artifact_path(validation_pool))] if config.register_model else []
         if not is_dry_run():
             for warning in filter(None, few):

@@ -46,6 +46,8 @@ class CorpusConfig(Config):
     """Split of a `datasets` data set."""
     encoding: str = "utf-8"
     """Encoding of text files; never guessed."""
+    strip_html: bool = False
+    """Remove HTML from texts and counterparts: tags, scripts, comments, and escapes (`&amp;`)."""
     splitter: Splitter = "syntok"
     """Sentence splitter. regex: 30 times faster, less accurate. none: every text is one sentence,
     for methods that need no documents."""

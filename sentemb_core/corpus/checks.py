@@ -10,8 +10,10 @@ from typing import Any
 from sentemb_core import schemas
 from sentemb_core.config.run import CorpusConfig
 from sentemb_core.corpus.columns import Row
-from sentemb_core.corpus.sentences import Splitter, same_text
+from sentemb_core.corpus.markup import has_html, without_html
+from sentemb_core.corpus.sentences import Splitter, is_blank
 from sentemb_core.corpus.table import Document, RowGroups
+from sentemb_core.corpus.titles import Title
 
 REASONS: dict[str, str] = {
     "broken-row": "broken",  # not a JSON object, or a CSV row with another number of cells
@@ -31,17 +33,11 @@ REASONS: dict[str, str] = {
 EXCERPT = 80
 FLUSH = 4_096
 
-END_MARKS = ".!?:…。！？ "  # noqa: RUF001
-"""Marks after a title that is the first line of its text."""
-
 PLACEHOLDERS = frozenset(
     ("null", "NULL", "Null", "None", "nan", "NaN", "NAN", "N/A", "n/a", "#N/A", "<NA>", "\\N")
 )
 """Texts that databases and spreadsheets write for an absent value."""
 
-_TAG = re.compile(
-    r"</?(?:p|br|div|span|li|ul|ol|td|tr|table|h[1-6]|a|b|i|em|strong)\b[^<>]*>", re.I
-)
 _UNDECODED = re.compile("[\udc80-\udcff]")  # what `surrogateescape` makes of a byte
 
 
@@ -114,57 +110,64 @@ def checked_document(
 ) -> Document:
     """Return the document of a row, or raise RefusedError with the reason.
 
-    A column of sentences takes precedence over running text. Repeated sentences, and sentences
-    equal to the counterpart, are dropped and counted. So is a first line that is the counterpart,
-    with or without an end mark: a document must not contain its own title.
+    A column of sentences takes precedence over running text. Repeated sentences are dropped and
+    counted. So is the counterpart as a sentence or as a heading, with or without marks and a label:
+    a document must not contain its own title.
     """
     if isinstance(row, BadRow):
         raise RefusedError(row.reason, row.text)
     doc_id = usable_id(row.doc_id)
+    if config.strip_html:
+        row = _without_html(row)
     counterpart = usable_counterpart(row.counterpart)
-    if counterpart is not None and (body := _text_below_title(row, counterpart)) is not None:
+    title = None if counterpart is None else Title(counterpart)
+    text: Any = row.text
+    running = row.sentences is None and isinstance(text, str)
+    if title and running and (body := title.text_below(text)) is not None:
         row = row._replace(text=body)
         counts["counterpart_sentences"] += 1
     split_sentences = _sentences(row, config, split)
     unique = list(dict.fromkeys(split_sentences))
     counts["duplicate_sentences"] += len(split_sentences) - len(unique)
     sentences = unique
-    if counterpart is not None:
-        key = same_text(counterpart)
-        sentences = [sentence for sentence in unique if same_text(sentence) != key]
+    if title:
+        sentences = [sentence for sentence in unique if not title.is_sentence(sentence)]
         counts["counterpart_sentences"] += len(unique) - len(sentences)
     if not sentences:
         raise RefusedError("empty", counterpart or "")
-    counts["rows_with_tags"] += any("<" in text and _TAG.search(text) for text in sentences)
-    return Document(doc_id, sentences[: config.max_sentences], counterpart, row.number)
+    kept = sentences[: config.max_sentences]
+    joined = " ".join(kept)
+    counts["rows_with_tags"] += has_html(joined)
+    counts["rows_with_title"] += title is not None and title.is_within(joined)
+    return Document(doc_id, kept, counterpart, row.number)
 
 
-def _text_below_title(row: Row, title: str) -> str | None:
-    """Return the text below a first line that is the title; None if the first line is another."""
-    text = row.text
-    if row.sentences is not None or not isinstance(text, str):
-        return None
-    line, _, body = text.lstrip().partition("\n")
-    return body if title_key(line) == title_key(title) and body.strip() else None
+def _without_html(row: Row) -> Row:
+    """Return the row with the words of HTML in its text, sentences and counterpart."""
 
+    def words(value: Any) -> object:
+        return without_html(value) if isinstance(value, str) else value
 
-def title_key(text: str) -> str:
-    """Return a key that is equal for titles that differ in case, white space and end marks."""
-    return same_text(text).rstrip(END_MARKS)
+    items: Any = row.sentences
+    sentences = list(map(words, items)) if isinstance(items, list) else items
+    return row._replace(
+        text=words(row.text), sentences=sentences, counterpart=words(row.counterpart)
+    )
 
 
 def _sentences(row: Row, config: CorpusConfig, split: Splitter) -> list[str]:
     if row.sentences is None:
         if row.text is None or (isinstance(row.text, str) and row.text.strip() in PLACEHOLDERS):
             raise RefusedError("empty", row.text or "")
-        return split(_clean(row.text, config.max_characters))
+        sentences = split(_clean(row.text, config.max_characters))
+        return [sentence for sentence in sentences if not is_blank(sentence)]
     if not isinstance(row.sentences, list):
         raise RefusedError("not-a-string", row.sentences)
     items: list[Any] = [item for item in row.sentences if item is not None]
     if not all(isinstance(item, str) for item in items):
         raise RefusedError("not-a-string", items)
     _clean("\n".join(items), config.max_characters)
-    return [sentence for item in items if (sentence := item.strip())]
+    return [item.strip() for item in items if not is_blank(item)]
 
 
 def _clean(text: object, max_characters: int) -> str:
@@ -195,4 +198,4 @@ def usable_id(value: object) -> str:
 def usable_counterpart(value: object) -> str | None:
     """Return the text of a counterpart, None for an empty one, or raise RefusedError."""
     text = "" if value is None else _clean(value, max_characters=10_000).strip()
-    return None if text in PLACEHOLDERS else text or None
+    return None if text in PLACEHOLDERS or is_blank(text) else text

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import logging
 import re
 from collections.abc import Iterator
 from io import BufferedReader, BytesIO
@@ -13,6 +14,8 @@ from sentemb_core.corpus.checks import EXCERPT, BadRow
 from sentemb_core.corpus.columns import Columns, Row, used_columns
 from sentemb_core.corpus.source import BOM, ROW_BYTES, open_bytes, source_format
 from sentemb_core.errors import MissingColumnError, UnreadableSourceError
+
+log = logging.getLogger(__name__)
 
 
 class _StrayQuoteError(csv.Error):
@@ -26,9 +29,14 @@ def csv_rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
     with open_bytes(config) as file:
         lines = _Lines(file, config.encoding)
         first = lines.skip_blank()
-        tabs = source_format(config.source) == "tsv"
-        rows = _rows(lines, "\t" if tabs else separator(first))
+        mark = "\t" if source_format(config.source) == "tsv" else ""
+        if stated := re.fullmatch(r'"?sep=([^"\s]|\t)"?\s*', first):  # the first line of Excel
+            mark = stated[1]
+            first = lines.skip_first()
+        mark = mark or separator(first)
+        rows = _rows(lines, mark)
         header, columns = _header(next(rows, []), lines, config)
+        swallowing: list[str] = []
         for number, cells in enumerate(rows):
             where = f"{name}, line {lines.number}"
             if isinstance(cells, csv.Error) and _over_long(cells):
@@ -39,9 +47,24 @@ def csv_rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
                 yield BadRow(where, number, "broken-row", lines.first)
             else:
                 record = dict[str, Any](zip(header, cells, strict=True))
+                if lines.count > 2 and _has_rows(cells, mark):
+                    swallowing.append(f"line {lines.number} ({lines.count} lines)")
                 if columns.sentences:
                     record[columns.sentences] = _json_list(record[columns.sentences])
                 yield columns.row(where, number, record)
+        if swallowing:
+            log.warning(
+                "%s: rows with a quoted cell whose lines all look like rows: %d (first: %s). If a "
+                "quote is open there, it hides these rows: close or remove it.",
+                name, len(swallowing), swallowing[0],
+            )  # fmt: skip
+
+
+def _has_rows(cells: list[str], delimiter: str) -> bool:
+    """Return whether every further line of a cell has as many delimiters as the row of `cells`."""
+    delimiters = len(cells) - 1
+    lines = max(cells, key=len).splitlines()[1:]
+    return delimiters > 0 and all(line.count(delimiter) == delimiters for line in lines)
 
 
 def _header(
@@ -154,6 +177,12 @@ class _Lines:
             self._end += len(line)
             self.number += 1
         return ""
+
+    def skip_first(self) -> str:
+        """Skip the line that `skip_blank` returned; return the next one that is not blank."""
+        self._end += len(self._ahead.read())
+        self.number += 1
+        return self.skip_blank()
 
     def begin_row(self) -> None:
         """Begin a row with the next line."""

@@ -43,6 +43,10 @@ log = logging.getLogger(__name__)
 MANY_TAGS = 0.01
 """Share of rows with HTML tags above which a warning follows: a few pages may be about HTML."""
 
+MANY_TITLES = 0.1
+"""Share of counterparts above which a warning follows: in nine open corpora with titles, at most
+3.6 % of the documents have their own title of three or more words within a sentence."""
+
 PAIRS_SHARE = 0.02  # below it nearly every document is one sentence: a splitter or column mistake
 
 WAYS_OUT = {
@@ -81,7 +85,10 @@ class CorpusReport(Value):
     duplicate_documents: int = Field(
         default=0, description="Kept: the same sentences as an earlier one."
     )
-    rows_with_tags: int = Field(default=0, description="HTML tags, which are kept.")
+    rows_with_tags: int = Field(default=0, description="HTML, which is kept.")
+    rows_with_title: int = Field(
+        default=0, description="Their own counterpart is still within a sentence."
+    )
     duplicate_document_ids: list[str] = Field(description="The first five of them.")
 
     def summary(self) -> str:
@@ -146,13 +153,25 @@ def write_documents(config: CorpusConfig, out: Path, *, pairs: bool = True) -> C
     report = CorpusReport.model_validate({**counts, **written, **lists})
     (out / "report.json").write_text(report.model_dump_json(indent=1), encoding="utf-8")
     log.info("%s", report.summary())
-    if report.rows_with_tags > MANY_TAGS * report.rows_read:
-        log.warning(
-            "rows with HTML tags: %d of %d. Strip the tags first: they are read as words and hide "
-            "the ends of sentences.", report.rows_with_tags, report.rows_read,
-        )  # fmt: skip
+    _warn_of_texts(report)
     _check_report(report, quarantine.path, pairs=pairs and config.splitter != "none")
     return report
+
+
+def _warn_of_texts(report: CorpusReport) -> None:
+    if report.rows_with_tags > MANY_TAGS * report.rows_read:
+        log.warning(
+            "rows with HTML (tags, or escapes such as &amp;): %d of %d. They are read as words and "
+            "hide the ends of sentences. Remove them with --strip-html.",
+            report.rows_with_tags, report.rows_read,
+        )  # fmt: skip
+    if report.rows_with_title > MANY_TITLES * report.documents_with_counterpart:
+        log.warning(
+            "documents that have their own counterpart within a sentence: %d of %d. Validation "
+            "then measures how well a title is found in its own text: any search for words does "
+            "that. Remove the titles from the texts, or name another counterpart.",
+            report.rows_with_title, report.documents_with_counterpart,
+        )  # fmt: skip
 
 
 def _check_report(report: CorpusReport, quarantine: Path, *, pairs: bool = True) -> None:

@@ -21,7 +21,6 @@ from sentemb_core.corpus.checks import (
     BadRow,
     Quarantine,
     RefusedError,
-    title_key,
     usable_counterpart,
     usable_id,
 )
@@ -30,6 +29,7 @@ from sentemb_core.corpus.documents import CorpusReport, source_ids
 from sentemb_core.corpus.readers import rows
 from sentemb_core.corpus.sentences import same_text
 from sentemb_core.corpus.table import Document, counterparts, read_documents, write_rows
+from sentemb_core.corpus.titles import Title
 from sentemb_core.corpus.validation_pool import (
     COUNTED,
     LABEL,
@@ -276,8 +276,12 @@ def _advice_on_ids(unknown: list[str], known: list[str]) -> str:
 
 
 def _with_counterparts(document: Document, texts: list[str]) -> Document:
-    same = {title_key(text) for text in texts}
-    kept = [sentence for sentence in document.sentences if title_key(sentence) not in same]
+    titles = list(map(Title, texts))
+    kept = [
+        sentence
+        for sentence in document.sentences
+        if not any(title.is_sentence(sentence) for title in titles)
+    ]
     return document._replace(
         counterpart=texts[0] if texts else None, sentences=kept or document.sentences
     )

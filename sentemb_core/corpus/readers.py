@@ -1,13 +1,10 @@
 """Raw rows of any source, streamed. A row that cannot be parsed is a BadRow."""
 
 import csv
-import re
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator
-from functools import cache
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,6 +14,7 @@ from sentemb_core.corpus.checks import BadRow
 from sentemb_core.corpus.columns import Columns, Row, used_columns
 from sentemb_core.corpus.csv_rows import csv_rows
 from sentemb_core.corpus.json_rows import PEEK_ROWS, json_rows
+from sentemb_core.corpus.markup import plain_text
 from sentemb_core.corpus.source import (
     BOM,
     ROW_BYTES,
@@ -189,50 +187,3 @@ READERS: dict[Format, Callable[[CorpusConfig], Iterator[Row | BadRow]]] = {
     "saved": saved_rows,
     "hub": hub_rows,
 }
-
-
-if TYPE_CHECKING:
-    from markdown_it import MarkdownIt
-    from markdown_it.token import Token
-
-_FRONT_MATTER = re.compile(r"\A---\n(?=[\"']?[\w-]+[\"']?\s*:).*?\n---\n", re.DOTALL)
-_BREAK = re.compile(r"<br\b[^<>]*>", re.IGNORECASE)
-_TAG = re.compile(r"<[^<>]*>")
-_COMMENT = "<!--", "-->"
-
-
-def plain_text(markdown: str) -> str:
-    """Return the text of Markdown, with blank lines between headings, paragraphs, items and cells.
-
-    Code blocks, images, comments and front matter are left out; links and HTML keep their words.
-    """
-    text = _FRONT_MATTER.sub("", markdown.replace("\r\n", "\n").replace("\r", "\n"))
-    return "\n\n".join(filter(None, map(_words, _parser().parse(text))))
-
-
-def _words(block: "Token") -> str:
-    if block.type == "inline":
-        return "".join(map(_inline, block.children or ())).strip()
-    if block.type == "html_block":
-        begins, ends = _COMMENT
-        html = block.content.lstrip()
-        return _TAG.sub(" ", html.partition(ends)[2] if html.startswith(begins) else html).strip()
-    return ""
-
-
-def _inline(token: "Token") -> str:
-    if token.type in ("softbreak", "hardbreak"):
-        return "\n"
-    if token.type == "html_inline":
-        return "\n" if _BREAK.fullmatch(token.content) else ""
-    return token.content if token.type in ("text", "code_inline") else ""
-
-
-@cache
-def _parser() -> "MarkdownIt":
-    """Return a parser that reads indented lines as text and keeps NUL, so its row is refused."""
-    from markdown_it import MarkdownIt
-
-    parser = MarkdownIt("commonmark").enable(["table", "strikethrough"]).disable("code")
-    parser.core.ruler.disable("normalize")
-    return parser

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Literal
+from unicodedata import category
 
 from syntok import segmenter
 from syntok.tokenizer import Tokenizer
@@ -12,12 +13,17 @@ Splitter = Callable[[str], list[str]]
 
 _PARAGRAPH = re.compile(r"\n[^\S\n]*\n\s*")
 
-# End marks that syntok does not know and that need no space after them: Chinese and Japanese,
-# Arabic and Urdu, Hindi, Armenian, Ethiopic, Burmese, Khmer.
-_MARKS = "。！？｡؟۔।॥։።፧။។"  # noqa: RUF001
+MARKS = "。！？｡؟۔।॥։።፧။។"  # noqa: RUF001
+"""End marks that syntok does not know and that need no space after them: Chinese and Japanese,
+Arabic and Urdu, Hindi, Armenian, Ethiopic, Burmese, Khmer."""
+
+INVISIBLE = re.compile(
+    "[\xad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff]"
+)
+"""Characters without a mark or a width inside a word, such as a soft hyphen."""
 
 # Text up to such a mark, with further marks and closing quotes.
-_MARKED = re.compile(rf"[^{_MARKS}]*[{_MARKS}][{_MARKS}.!?]*[」』”）»]*|[^{_MARKS}]+")  # noqa: RUF001
+_MARKED = re.compile(rf"[^{MARKS}]*[{MARKS}][{MARKS}.!?]*[」』”）»]*|[^{MARKS}]+")  # noqa: RUF001
 
 # A German date, `3. Mai`: of the months syntok knows only abbreviations such as `Jan` and `Okt`.
 _MONTH = re.compile(
@@ -26,13 +32,13 @@ _MONTH = re.compile(
 )
 
 # A sentence ends (1) after an end mark, with a closing quote or bracket, before white space and
-# anything but a small letter, (2) at a blank line, (3) at one of `_MARKS`. Every alternative
+# anything but a small letter, (2) at a blank line, (3) at one of `MARKS`. Every alternative
 # begins with an end mark or a line break, so that the scan skips all other characters.
 _END = re.compile(
-    rf"""[.!?…\n{_MARKS}](?:"""
+    rf"""[.!?…\n{MARKS}](?:"""
     r"""(?<!\n)["'”’»)\]]?\s++(?![a-z])|"""  # noqa: RUF001
     r"""(?<=\n)[^\S\n]*+\n\s*|"""
-    rf"""(?<=[{_MARKS}])[{_MARKS}.!?]*+[」』”）»]*+)"""  # noqa: RUF001
+    rf"""(?<=[{MARKS}])[{MARKS}.!?]*+[」』”）»]*+)"""  # noqa: RUF001
 )
 
 
@@ -57,7 +63,7 @@ def regex_sentences(text: str) -> list[str]:
 
 
 def syntok_sentences(text: str) -> list[str]:
-    """Return the sentences of each paragraph by syntok; `_MARKS` end a sentence as well."""
+    """Return the sentences of each paragraph by syntok; `MARKS` end a sentence as well."""
     return [
         sentence
         for paragraph in _PARAGRAPH.split(text)
@@ -75,6 +81,19 @@ def _segments(paragraph: str) -> Iterator[str]:
     for start, stop in zip([0, *starts[1:]], [*starts[1:], len(paragraph)], strict=True):
         if sentence := " ".join(paragraph[start:stop].split()):
             yield sentence
+
+
+def is_blank(text: str) -> bool:
+    """Return whether no character of a text is visible: white space, controls, joiners, fillers."""
+    return not ((text[:1].isascii() and text[:1].isalnum()) or any(map(_is_visible, text)))
+
+
+def _is_visible(character: str) -> bool:
+    return category(character) not in _UNSEEN and character not in _FILLERS
+
+
+_UNSEEN = ("Cc", "Cf", "Mn", "Me", "Zs", "Zl", "Zp")
+_FILLERS = "\u115f\u1160\u2800\u3164\uffa0"  # of Hangul and Braille: letters without a mark
 
 
 def same_text(text: str) -> str:

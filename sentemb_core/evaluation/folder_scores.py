@@ -1,5 +1,6 @@
 """Scores of an encoder or a retriever on a corpus in a folder: for `evaluate`."""
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from sentemb_core.encoder.truncation import Cut, log_once
 from sentemb_core.evaluation.bm25_scores import bm25_scorers, pool_texts
 from sentemb_core.evaluation.bootstrap import Difference, paired_difference
 from sentemb_core.evaluation.metrics import recall
+from sentemb_core.evaluation.pool_size import few_candidates
 from sentemb_core.evaluation.random_encoder import random_scorers
 from sentemb_core.evaluation.validation_scores import (
     PoolRanks,
@@ -27,6 +29,8 @@ from sentemb_core.evaluation.vectors import encoder_scorers
 from sentemb_core.progress import log_progress
 from sentemb_core.retriever.pool import Query, pool_pairs, pool_scorers
 from sentemb_core.retriever.retriever import Retriever
+
+log = logging.getLogger(__name__)
 
 OWN, WORDS, CHANCE = "this encoder", "BM25", "random encoder"
 
@@ -125,6 +129,8 @@ def retriever_ranks(
 def _pool_of_tests(table: Path, config: ValidationConfig, folder: Path) -> ValidationPool:
     """Draw a pool into `folder`; every document is a query of its test split."""
     write_validation_pool(table, config, folder)
+    if doubt := few_candidates(folder):
+        log.warning("%s", doubt)
     drawn = ValidationPool.open(folder)
     return replace(drawn, query_split=np.full(len(drawn.query_split), "test"))
 

@@ -55,6 +55,11 @@ def require_queries(
     )
 
 
+def pool_doubts(pool: Path) -> list[str]:
+    """Return the warnings about a pool by which a run is judged."""
+    return [*filter(None, (few_queries(pool), few_candidates(pool)))]
+
+
 def few_queries(pool: Path) -> str:
     """Return a warning if the test split has fewer than `FEW` queries, else the empty text."""
     if not (queries := _fewer(pool, "test", FEW)):
@@ -62,6 +67,19 @@ def few_queries(pool: Path) -> str:
     return (
         f"The test split has few queries ({queries}): one query is {100 / queries:.3g} % of it, so "
         "only a large gain is significant. More documents give more queries."
+    )
+
+
+def few_candidates(pool: Path) -> str:
+    """Return a warning if most counterparts of a pool are equal to others, else the empty text."""
+    report = read_report(pool)
+    queries = report.n_candidates + report.merged
+    if 2 * report.n_candidates >= queries:
+        return ""
+    return (
+        f"{queries:,} documents share {counted(report.n_candidates, 'counterpart')}: documents of "
+        "one counterpart are alike, and a score shows only how well these groups are separated. "
+        "Name a counterpart that differs by document."
     )
 
 

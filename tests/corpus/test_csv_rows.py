@@ -44,8 +44,12 @@ def test_quoted_cells_span_lines(tmp_path: Path) -> None:
         ("id\ttext\n1\tOne, two. Three; four.\n", "id", ["One, two.", "Three; four."]),
         ("id;old,text\n1,One. Two.\n", "id;old", ["One.", "Two."]),
         ('id;"name, first";text\n1;Ann;One. Two.\n', "id", ["One.", "Two."]),
+        ("sep=;\nid;text\n1;One, two. Three.\n", "id", ["One, two.", "Three."]),
+        ("\ufeffsep=|\r\n\r\nid|text\r\n1|One. Two.\r\n", "id", ["One.", "Two."]),
+        ('"sep=,"\nid,text\n1,"One, two. Three."\n', "id", ["One, two.", "Three."]),
+        ("sep=\t\nid,no\ttext\n1\tOne. Two.\n", "id,no", ["One.", "Two."]),
     ],
-    ids=["semicolons", "tabs", "semicolon in a name", "comma in quotes"],
+    ids=["semicolons", "tabs", "semicolon in a name", "comma in quotes", *["sep="] * 4],
 )
 def test_the_header_decides_the_separator(
     tmp_path: Path, text: str, id_column: str, sentences: list[str]
@@ -124,6 +128,18 @@ def test_an_unclosed_quote_hides_no_later_row(tmp_path: Path, closed: bool) -> N
     assert report.quarantined == {"broken-row": 1}
     assert documents[-1].sentences == ["Five.", "Six."]
     assert len(documents) == 20_001
+
+
+def test_rows_in_a_quoted_cell_are_reported(tmp_path: Path, caplog) -> None:
+    """The last of them ends in an inch mark, which closes the quote that the first left open."""
+    inner = "".join(f"{k},Long. Line.\n" for k in range(1, 50))
+    swallowed = f'id,text\n0,"Never closed\n{inner}50,A screen of 5"\n51,One. Two.\n'
+    report, documents, _ = read(write(tmp_path / "a.csv", swallowed))
+    assert (report.rows_read, len(documents)) == (2, 2)
+    assert "line 2 (51 lines)" in caplog.text
+    caplog.clear()
+    read(write(tmp_path / "b.csv", 'id,text\n0,"One,\ntwo\nthree, four."\n1,Five. Six.\n'))
+    assert "line 2" not in caplog.text
 
 
 @pytest.mark.parametrize("line", ['1,"open', '",z","'], ids=["open", "closed and opened"])

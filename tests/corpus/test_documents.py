@@ -4,6 +4,7 @@ import hashlib
 import json
 import random
 import re
+import time
 from itertools import accumulate
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from sentemb_core import schemas
 from sentemb_core.config.run import CorpusConfig
 from sentemb_core.corpus import documents as documents_module
 from sentemb_core.corpus.documents import CorpusReport, sentences_of
+from sentemb_core.corpus.markup import without_html
 from sentemb_core.errors import BadDataError, DuplicateIdError, EmptyCorpusError, EmptyPairsError
 from tests.corpus.made import jsonl, quarantined, read, texts
 
@@ -37,7 +39,27 @@ def rows_add_up(report: CorpusReport) -> bool:
         ({"text": " the  title.\nOne. Two."}, ["One.", "Two."], (0, 1)),
         ({"text": "The title is long\nOne. Two."}, ["The title is long One.", "Two."], (0, 0)),
         ({"text": "The title\nOne.", "sentences": ["One.", "Two."]}, ["One.", "Two."], (0, 0)),
-        ({"title": "Two?", "text": "Two\nOne. Two."}, ["One.", "Two."], (0, 1)),
+        ({"title": "Two?", "text": "Two\nOne. Two. Three."}, ["One.", "Three."], (0, 2)),
+        ({"text": "The title. One. Two."}, ["One.", "Two."], (0, 1)),
+        ({"text": "The title: one. Two."}, ["one.", "Two."], (0, 1)),
+        ({"text": "# The title\n\nOne. Two."}, ["One.", "Two."], (0, 1)),
+        ({"text": "The title\n=========\n\nOne. Two."}, ["One.", "Two."], (0, 1)),
+        ({"text": "**The title**\nOne. Two."}, ["One.", "Two."], (0, 1)),
+        ({"text": "Subject: Re: the title\n\nOne. Two."}, ["One.", "Two."], (0, 1)),
+        ({"text": "2.1 The title\nOne. Two."}, ["One.", "Two."], (0, 1)),
+        ({"text": "One. “The title!” Two."}, ["One.", "Two."], (0, 1)),
+        ({"text": "<h1>The title</h1>\nOne. Two."}, ["One.", "Two."], (0, 1)),
+        ({"text": "The ti\xadtle\u200b. One. Two."}, ["One.", "Two."], (0, 1)),
+        (
+            {"title": "Caf\xe9 &amp; bar", "text": "Cafe\u0301 & bar. One. Two."},
+            ["One.", "Two."],
+            (0, 1),
+        ),
+        ({"title": "標題在此", "text": "標題\uff1a標題在此。One. Two."}, ["One.", "Two."], (0, 1)),
+        ({"text": "The title is one. Two."}, ["The title is one.", "Two."], (0, 0)),
+        ({"text": "Not the title. Two."}, ["Not the title.", "Two."], (0, 0)),
+        ({"title": "One", "text": "One: two. Three."}, ["One: two.", "Three."], (0, 0)),
+        ({"title": "?!", "text": "?! One. Two."}, ["One.", "Two."], (0, 1)),
     ],
 )
 def test_repetitions_and_counterparts_are_dropped(tmp_path: Path, row, sentences, dropped) -> None:
@@ -81,6 +103,9 @@ def test_placeholders_are_no_text_and_no_counterpart(tmp_path: Path, nothing: st
         ("One <A HREF='x'>link</A> here. Two.", True),
         ("If a < b and c > d, then stop. Two.", False),
         ("Write to <me@here.org>. Two.", False),
+        ("One &lt;b&gt;is&lt;/b&gt; here. Two.", True),
+        ("AT&amp;T is one. Two.", True),
+        ("AT&T is one &c; two. Two.", False),
     ],
 )
 def test_html_is_counted_and_kept(tmp_path: Path, caplog, text: str, has_tags: bool) -> None:
@@ -88,6 +113,78 @@ def test_html_is_counted_and_kept(tmp_path: Path, caplog, text: str, has_tags: b
     assert report.rows_with_tags == has_tags
     assert ("1 of 41" in caplog.text) is has_tags
     assert text.split()[0] in documents[-1].sentences[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("<p>One <b>is</b> here.</p><p>Two</p><p>Three", ["One is here.", "Two", "Three"]),
+        ("<script>if (a<b) x.</script>One.<!-- no. --> Two<br>lines.", ["One.", "Two lines."]),
+        ("If a < b, then &amp;c. Two.", ["If a < b, then &c.", "Two."]),
+        ("&lt;p title=&quot;a&gt;b&quot;&gt;One.&lt;/p&gt; Two.", ["One.", "Two."]),
+        ("<pre>&lt;b&gt; is bold.</pre> Two.", ["<b> is bold.", "Two."]),
+        ("One. <script>Is never closed. Two.", ["One.", "Is never closed.", "Two."]),
+    ],
+)
+def test_html_is_removed_on_request(tmp_path: Path, text: str, sentences: list[str]) -> None:
+    rows = [{"text": text, "title": "<i>A &amp; b</i>", "sentences": [f"<p>{text[:1]}A", "B."]}]
+    source = jsonl(tmp_path / "a.jsonl", rows)
+    columns = {"text_column": "text", "counterpart_column": "title", "strip_html": True}
+    _, [document], _ = read(source, **columns)
+    assert (document.sentences, document.counterpart) == (sentences, "A & b")
+    _, [ready], _ = read(source, sentences_column="sentences", strip_html=True)
+    assert not any("<p>" in sentence for sentence in ready.sentences)
+
+
+@pytest.mark.parametrize(
+    "piece", ["<b ", "<script>", "<!--", "<a x='", "<p></p>", "&lt;b&gt;", '<"']
+)
+def test_a_million_characters_of_html_take_seconds(piece: str) -> None:
+    started = time.process_time()
+    without_html(piece * (1_000_000 // len(piece)))
+    assert time.process_time() - started < 10
+
+
+INVISIBLE_TEXTS = [
+    "\u200b",
+    "\ufe0f",
+    "\u2060\u200d",
+    "\ufeff",
+    "\xad",
+    "\a\x1b",
+    "\u3164",
+    "\u0301",
+]
+
+
+@pytest.mark.parametrize("nothing", INVISIBLE_TEXTS)
+def test_invisible_characters_are_no_text_and_no_counterpart(tmp_path: Path, nothing: str) -> None:
+    rows = [
+        {"text": nothing, "title": "T"},
+        {"text": f"A b. {nothing}\n\n{nothing}\n\nC d.", "title": nothing},
+        {"text": f"{nothing}Visible{nothing}. Two.", "title": "T"},
+    ]
+    report, documents, _ = read(jsonl(tmp_path / "a.jsonl", rows), counterpart_column="title")
+    assert report.quarantined == {"empty": 1}
+    assert [len(document.sentences) for document in documents] == [2, 2]
+    assert [document.counterpart for document in documents] == [None, "T"]
+    ready = [{"sentences": [nothing, "A b.", "C d."]}]
+    assert read(jsonl(tmp_path / "b.jsonl", ready))[1][0].sentences == ["A b.", "C d."]
+
+
+@pytest.mark.parametrize(("within", "warned"), [(5, True), (4, False)])
+def test_titles_within_sentences_are_reported(
+    tmp_path: Path, caplog, within: int, warned: bool
+) -> None:
+    """More than a tenth of the documents; titles of two words are topics."""
+    rows = [
+        {"title": f"Long title {k}", "text": f"See {'long title' if k < within else 'it,'} {k}. B."}
+        for k in range(40)
+    ]
+    rows += [{"title": "Two words", "text": "See two words. B."} for _ in range(4)]
+    report, _, _ = read(jsonl(tmp_path / "a.jsonl", rows), counterpart_column="title")
+    assert report.rows_with_title == within
+    assert (f"{within} of 44" in caplog.text) is warned
 
 
 @pytest.mark.parametrize("at_once", [3, 1_024])

@@ -16,7 +16,7 @@ import pytest
 from sentemb_core.config.run import CorpusConfig
 from sentemb_core.corpus import json_rows, readers, source
 from sentemb_core.corpus.columns import Row
-from sentemb_core.corpus.readers import plain_text
+from sentemb_core.corpus.markup import plain_text
 from sentemb_core.errors import (
     EmptyCorpusError,
     MissingColumnError,

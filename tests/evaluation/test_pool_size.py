@@ -12,8 +12,10 @@ from sentemb_core.corpus.validation_pool import query_splits, write_validation_p
 from sentemb_core.errors import NoQueriesError
 from sentemb_core.evaluation.pool_size import (
     documents_enough,
+    few_candidates,
     few_gate_queries,
     few_queries,
+    pool_doubts,
     pool_enough,
     require_queries,
 )
@@ -72,6 +74,19 @@ def test_fewer_than_thirty_gate_queries_are_reported(
     text = few_gate_queries(drawn(tmp_path, count, ValidationConfig(), titled=True))
     assert bool(text) is (queries is not None)
     assert queries is None or all(str(value) in text for value in (queries, 30))
+
+
+@pytest.mark.parametrize(("titles", "warned"), [(2, True), (49, True), (50, False), (100, False)])
+def test_a_pool_of_few_different_counterparts_is_reported(
+    tmp_path: Path, titles: int, warned: bool
+):
+    rows = [Document(f"d{k}", ["One.", "Two."], f"T {k % titles}", k) for k in range(100)]
+    write_rows(tmp_path / "documents.parquet", rows)
+    write_validation_pool(tmp_path / "documents.parquet", ValidationConfig(), tmp_path)
+    text = few_candidates(tmp_path)
+    assert bool(text) is warned
+    assert not text or ("100 " in text and f" {titles} " in text)
+    assert text in ("", *pool_doubts(tmp_path))
 
 
 def test_gate_share_of_0_is_refused_only_for_a_gated_run(tmp_path: Path):
