@@ -17,6 +17,7 @@ from sentemb_core.config.run import (
     AnnotationConfig,
     CorpusConfig,
     EncoderConfig,
+    InfoCSEIDC,
     InfoCSEPlus,
     LabelsConfig,
     MethodRun,
@@ -27,6 +28,7 @@ from sentemb_core.config.run import (
 from sentemb_core.formats import in_words
 from sentemb_core.stopping import StoppingDecision, stopping_decision
 from sentemb_core.types import ArtifactRef, Map
+from tasks.annotate import require_comparable_sentences
 from tasks.artifacts import EncoderResult, RowKind, RunResult, Texts
 from tasks.checks import trainings
 from tasks.corpus import (
@@ -104,7 +106,15 @@ def texts_and_start(config: RunConfig) -> tuple[Texts, ArtifactRef]:
     require_label_pairs(documents, validation_pool, config)
     start = encoder_from(config.encoder, documents)
     sentences = tokenise_sentences(documents, validation_pool, start)
+    if compares_sentences(config):
+        require_comparable_sentences(sentences)
     return Texts(documents=documents, validation_pool=validation_pool, sentences=sentences), start
+
+
+def compares_sentences(config: RunConfig) -> bool:
+    """Whether a run builds a graph of each document: in its rounds, or for its corpus table."""
+    in_rounds = isinstance(config, InfoCSEIDC) and config.annotation.clustering == "partition"
+    return in_rounds or config.returns == "retriever"
 
 
 def documents_of(corpus: CorpusConfig) -> ArtifactRef:

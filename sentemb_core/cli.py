@@ -242,12 +242,26 @@ def annotate(
     from sentemb_core.corpus.documents import sentences_of
 
     sentences = sentences_of(checked_source(source, corpus), document)
+    from sentemb_core.annotation.similarity import require_comparable
+
+    require_comparable(len(sentences))
     from sentemb_core.encoder.batching import embed_texts
     from sentemb_core.encoder.vocabulary import unknown_tokens
     from sentemb_core.report.drawing import lacks_letters
-    from sentemb_core.report.graph import annotated_document, cluster_table, draw_document
+    from sentemb_core.report.graph import (
+        MOST_DRAWN,
+        MOST_LISTED,
+        annotated_document,
+        cluster_table,
+        draw_document,
+    )
     from sentemb_core.store.disk import replacing_in
 
+    if picture and len(sentences) > MOST_DRAWN:
+        raise UsageError(
+            f"A picture shows at most {MOST_DRAWN:,} sentences, and the document has "
+            f"{len(sentences):,}. Leave --picture out, or name a shorter document."
+        )
     with open_encoder(model) as encoder:
         vectors = embed_texts(encoder, sentences, role="sentence")
         unknown, tokens = unknown_tokens(encoder.tokenizer, sentences)
@@ -263,8 +277,14 @@ def annotate(
     value = {"document": document, "sentences": sentences, "clusters": clusters}
     missing = " (? replaces letters that the font lacks)" if lacks_letters(sentences) else ""
     drawn = [f"Drawn: {picture}{missing}"] if picture else []
-    table = cluster_table(graph, clusters, sentences)
-    return console.print_result(value, table, *drawn, as_json=json)
+    listed = [] if json else [cluster_table(graph, clusters, sentences, MOST_LISTED)]
+    if len(sentences) > MOST_LISTED:
+        all_of_it = counted(len(set(clusters)), "cluster")
+        listed.append(
+            f"The first {MOST_LISTED} of {len(sentences):,} sentences, in {all_of_it}; --json has "
+            "all."
+        )
+    return console.print_result(value, *listed, *drawn, as_json=json)
 
 
 @app.command

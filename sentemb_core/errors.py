@@ -50,6 +50,10 @@ class DuplicateIdError(BadDataError, code="E105"):
     """Two rows have the same document id, and `on_duplicate` is `error`."""
 
 
+class LongDocumentError(BadDataError, code="E106"):
+    """A document has too many sentences to compare all of them with each other."""
+
+
 class BadEmbeddingError(BadDataError, ArithmeticError, code="E201"):
     """A sentence vector is not finite, or is zero where a direction is needed.
 

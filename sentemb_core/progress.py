@@ -59,7 +59,8 @@ def log_progress(label: str, total: int) -> Update:
             left = time_left(now - begin[0], done - begin[1], total - done)
             share = 100 * done / max(total, 1)
             note = f", {note}" if note else ""
-            logger.info("%s: %d of %d (%.0f %%%s%s)", label, done, total, share, note, left)
+            count = f"{done:,} of {total:,}"
+            logger.info("%s: %s (%.0f %%%s%s)", label, count, share, note, left)
 
     return update
 

@@ -2,6 +2,7 @@
 
 from sentemb_core.types import ArtifactRef, Precision, Storage
 from tasks.artifacts import artifact_path, new_artifact
+from tasks.execution import is_pending
 from tasks.stage import stage
 
 
@@ -21,6 +22,20 @@ def build_graph(
         with steady_heap():
             write_graph(corpus, vectors, degree, draft.path, min_distance)
     return draft.ref
+
+
+def require_comparable_sentences(sentences: ArtifactRef) -> None:
+    """Refuse (E106) a document whose graph would take hours, before anything is encoded.
+
+    A dry run does not check.
+    """
+    if is_pending(sentences):
+        return
+    from sentemb_core.annotation.graph import longest_document
+    from sentemb_core.annotation.similarity import require_comparable
+    from sentemb_core.corpus.tokens import TokenCorpus
+
+    require_comparable(longest_document(TokenCorpus.open(artifact_path(sentences))))
 
 
 @stage("encode_and_build_graph", version="2", numeric=("device",))

@@ -1,11 +1,13 @@
 """Graph and pruned graph of a corpus on disk: one Arrow file each per shard."""
 
 import logging
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from jaxtyping import Float32
+from jaxtyping import Float32, Int64
 
 from sentemb_core import schemas
 from sentemb_core.annotation.embeddings import Embeddings, FreshVectors
@@ -21,6 +23,7 @@ from sentemb_core.annotation.relatedness import (
 from sentemb_core.annotation.similarity import Neighbours, neighbours
 from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.encoder.batching import naming_documents
+from sentemb_core.progress import progress
 from sentemb_core.shards import read_arrow, write_arrow
 
 SAMPLE = 30_000
@@ -43,14 +46,38 @@ def write_graph(
     Raises:
         BadEmbeddingError: A vector is not finite.
     """
-    for shard in corpus.shards:
-        offsets = corpus.shard_offsets(shard.index)
-        of_shard = vectors.shard(shard.index)
-        with naming_documents(corpus.place):
-            near = neighbours(of_shard, offsets, degree, min_distance)
-        del of_shard
-        _write_neighbours(near, out / f"graph-{shard.index:05d}.arrow")
-        del near  # otherwise two shards are in memory while the next is compared
+    with comparisons(map(corpus.shard_offsets, range(len(corpus.shards)))) as compared:
+        for shard in corpus.shards:
+            offsets = corpus.shard_offsets(shard.index)
+            of_shard = vectors.shard(shard.index)
+            with naming_documents(corpus.place):
+                near = neighbours(of_shard, offsets, degree, min_distance, compared)
+            del of_shard
+            _write_neighbours(near, out / f"graph-{shard.index:05d}.arrow")
+            del near  # otherwise two shards are in memory while the next is compared
+
+
+@contextmanager
+def comparisons(
+    shards: Iterable[Int64[np.ndarray, " bounds"]],
+) -> Generator[Callable[[int], None], None, None]:
+    """Yield a function that adds compared pairs to the progress of a graph."""
+    total = sum(int((np.diff(offsets) ** 2).sum()) for offsets in shards)
+    done = 0
+    with progress("build_graph: pairs of sentences compared", total) as show:
+
+        def compared(pairs: int) -> None:
+            nonlocal done
+            done = min(done + pairs, total)  # a block is padded
+            show(done)
+
+        yield compared
+
+
+def longest_document(corpus: TokenCorpus) -> int:
+    """Return the number of sentences of the longest document."""
+    shards = (np.diff(corpus.shard_offsets(shard.index)) for shard in corpus.shards)
+    return max((int(lengths.max(initial=0)) for lengths in shards), default=0)
 
 
 def write_edges(graph: Path, top_k: int, mutual: bool, out: Path) -> None:

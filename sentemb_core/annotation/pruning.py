@@ -1,5 +1,6 @@
 """Eq. 3 of mutual: which edges of the similarity graph are kept; Algorithm 1: their components."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -85,11 +86,12 @@ def pruned_edges(
     vectors: Float32[np.ndarray, "sentences dim"],
     offsets: Int64[np.ndarray, " bounds"],
     config: AnnotationConfig,
+    compared: Callable[[int], None] = lambda _: None,
 ) -> Edges:
     """The kept edges of documents in memory (mutual, Eq. 2 and 3). `offsets` as in `similarity`.
 
     Raises:
         BadEmbeddingError: A vector is not finite.
     """
-    nearest = neighbours(vectors, offsets, config.degree, config.min_distance)
+    nearest = neighbours(vectors, offsets, config.degree, config.min_distance, compared)
     return prune_to_top_k(nearest, config.top_k, mutual=config.mutual)

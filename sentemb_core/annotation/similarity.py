@@ -5,7 +5,7 @@ last document; row 0 of the vectors belongs to sentence `offsets[0]`. A shard an
 therefore have one form, and every result contains canonical indices of sentences.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Bool, Float32, Int32, Int64
 from torch import Tensor
 
-from sentemb_core.errors import BadEmbeddingError
+from sentemb_core.errors import BadEmbeddingError, LongDocumentError
 
 GRAIN = 8
 """Documents are padded to a multiple of this many sentences. In other shapes a matrix product
@@ -23,6 +23,14 @@ found.
 
 BUDGET = 1 << 20
 """Bytes of vectors and weights in memory at once: a block that fits the cache is fastest."""
+
+ROWS = 64
+"""Fewest sentences of a long document that are compared with all others at once. With 8, the
+vectors are read from memory so often that 20,000 sentences take 23 s of CPU instead of 10."""
+
+LONGEST = 100_000
+"""Most sentences of a document. Time grows with their square: 4 minutes of CPU for this many of 384
+dimensions, 7 hours for a million."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +50,7 @@ def neighbours(
     offsets: Int64[np.ndarray, " bounds"],
     degree: int,
     min_distance: int = 1,
+    compared: Callable[[int], None] = lambda _: None,
 ) -> Neighbours:
     """Return the `degree` strongest neighbours of every sentence inside its document.
 
@@ -55,13 +64,16 @@ def neighbours(
         degree: Neighbours a sentence.
         min_distance: Sentences that are closer in the document are no neighbours: 2 excludes
             adjacent sentences, 1 excludes only the sentence itself.
+        compared: Called after each block with the number of its pairs of sentences.
 
     A zero vector has no neighbours and is no neighbour: it would tie with all. A static table gives
     one to a sentence without known words.
 
     Raises:
         BadEmbeddingError: A vector is not finite.
+        LongDocumentError: A document has more than `LONGEST` sentences.
     """
+    require_comparable(int(np.diff(offsets).max(initial=0)))
     rows = torch.from_numpy(vectors)
     index = np.full((len(vectors), degree), -1, np.int64)
     weight = np.zeros((len(vectors), degree), np.float32)
@@ -86,6 +98,7 @@ def neighbours(
             partner, strength = top_neighbours(weights.numpy(), degree)
             partner += np.where(partner < 0, 0, starts[documents, None, None] + first)
             index[place], weight[place] = partner[kept], strength[kept]
+            compared(weights.numel())
     return Neighbours(first, index, weight)
 
 
@@ -113,6 +126,20 @@ def top_neighbours(
     index[..., :kept] = np.where(allowed, columns - 1 - (best & 0xFFFFFFFF), -1)
     weight[..., :kept] = np.where(allowed, strength, 0)
     return index, weight
+
+
+def require_comparable(longest: int) -> None:
+    """Refuse a document of so many sentences that their graph would take hours.
+
+    Raises:
+        LongDocumentError: The longest document has more than `LONGEST` sentences.
+    """
+    if longest > LONGEST:
+        raise LongDocumentError(
+            f"A graph compares all sentences of a document, so a document may have {LONGEST:,} "
+            f"sentences; the longest has {longest:,}. Split it, for example into chapters, or keep "
+            f"the first sentences of each document: --set corpus.max_sentences={LONGEST}."
+        )
 
 
 def require_finite(
@@ -159,7 +186,7 @@ def _buckets(
 
 def _row_blocks(width: int, documents: int) -> Iterator[slice]:
     """All rows at once; for one very long document, as many rows as fit the budget."""
-    step = max(GRAIN, BUDGET // (4 * width * documents) // GRAIN * GRAIN)
+    step = max(ROWS, BUDGET // (4 * width * documents) // GRAIN * GRAIN)
     for begin in range(0, width, step):
         yield slice(begin, min(begin + step, width))
 

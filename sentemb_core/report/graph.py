@@ -14,6 +14,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from rich.table import Table
 
+from sentemb_core.annotation.graph import comparisons
 from sentemb_core.annotation.pruning import Edges, clusters, pruned_edges
 from sentemb_core.config.run import AnnotationConfig
 from sentemb_core.console import plain
@@ -29,6 +30,15 @@ LINE = 0.19
 LEGEND_LINES = 150
 """Most lines of the legend; the graph of a longer document is still drawn whole."""
 
+MOST_DRAWN = 2_000
+"""Most sentences of a picture: the circles of more would lie on each other."""
+
+MOST_LISTED = 200
+"""Most lines of a listing."""
+
+MOST_ENDS = 10
+"""Most sentences of a line that one is joined to."""
+
 SEED = 42
 """Of the layout, so that equal documents give equal figures."""
 
@@ -42,7 +52,8 @@ def annotated_document(
     """
     offsets = np.array([0, len(vectors)])
     config = AnnotationConfig(top_k=top_k, mutual=mutual)
-    edges = pruned_edges(vectors, offsets, config)
+    with comparisons([offsets]) as compared:
+        edges = pruned_edges(vectors, offsets, config, compared)
     return kept_graph(edges, len(vectors)), clusters(edges, offsets).tolist()
 
 
@@ -72,16 +83,38 @@ def draw_document(
         figure.savefig(out, dpi=120, facecolor="white", metadata=metadata)
 
 
-def cluster_table(graph: Graph, clusters: Sequence[int], sentences: Sequence[str]) -> Table:
-    """One row per sentence, cluster by cluster, with its edges and their weights."""
+def cluster_table(
+    graph: Graph, clusters: Sequence[int], sentences: Sequence[str], most: int
+) -> Table:
+    """One row per sentence, cluster by cluster, with its edges and their weights.
+
+    It ends after the cluster in which it has `most` rows.
+    """
     table = Table("cluster", "no.", "joined to", "sentence")
-    for cluster in sorted({*clusters}):
-        for i in (i for i, label in enumerate(clusters) if label == cluster):
-            joined = sorted(graph[i].items(), key=lambda edge: -edge[1]["weight"])
-            ends = ", ".join(f"{j + 1} ({data['weight']:.2f})" for j, data in joined)
-            table.add_row(str(cluster + 1), str(i + 1), ends or "-", plain(sentences[i]))
+    for cluster, members in enumerate(members_of(clusters)):
+        for i in members[: most - table.row_count]:
+            table.add_row(str(cluster + 1), str(i + 1), ends_text(graph, i), plain(sentences[i]))
         table.add_section()
+        if table.row_count == most:
+            break
     return table
+
+
+def ends_text(graph: Graph, sentence: int) -> str:
+    """The sentences that one is joined to, the nearest first."""
+    joined = sorted(graph[sentence].items(), key=lambda edge: -edge[1]["weight"])
+    ends = [f"{j + 1} ({data['weight']:.2f})" for j, data in joined[:MOST_ENDS]]
+    if len(joined) > MOST_ENDS:
+        ends.append(f"and {len(joined) - MOST_ENDS:,} more")
+    return ", ".join(ends) or "-"
+
+
+def members_of(clusters: Sequence[int]) -> list[list[int]]:
+    """The sentences of every cluster."""
+    members: list[list[int]] = [[] for _ in range(max(clusters, default=-1) + 1)]
+    for sentence, cluster in enumerate(clusters):
+        members[cluster].append(sentence)
+    return members
 
 
 def _draw_network(axes: Any, graph: Graph, clusters: Sequence[int]) -> None:
@@ -104,8 +137,7 @@ def _draw_network(axes: Any, graph: Graph, clusters: Sequence[int]) -> None:
 
 def _places(graph: Graph, clusters: Sequence[int]) -> dict[int, Any]:
     """A spring layout of each cluster by itself, the largest first, in rows that do not overlap."""
-    members = [[i for i in graph if clusters[i] == cluster] for cluster in {*clusters}]
-    members.sort(key=len, reverse=True)
+    members = sorted(members_of(clusters), key=len, reverse=True)
     row = 1.3 * len(graph) ** 0.5
     place: dict[int, Any] = {}
     left = top = high = 0.0

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from sentemb_core.annotation import similarity
 from sentemb_core.annotation.similarity import neighbours, top_neighbours
-from sentemb_core.errors import BadEmbeddingError
+from sentemb_core.errors import BadEmbeddingError, LongDocumentError
 
 
 def drawn(lengths: list[int], dim: int = 24, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -54,6 +54,23 @@ def test_equal_weights_rank_by_the_lower_index(seed: int, columns: int, degree: 
         assert weight[place].tolist() == [*weights[place][expected], *(0 for _ in rest)]
 
 
+@pytest.mark.parametrize("lengths", [[1, 7, 0, 13, 8], [70]])
+def test_every_pair_is_counted_as_it_is_compared(monkeypatch, lengths: list[int]):
+    monkeypatch.setattr(similarity, "BUDGET", 1 << 12)
+    vectors, offsets = drawn(lengths)
+    counts: list[int] = []
+    neighbours(vectors, offsets, 3, compared=counts.append)
+    padded = [-(-length // similarity.GRAIN) * similarity.GRAIN for length in lengths]
+    assert sum(counts) == sum(width**2 for width in padded)
+    assert len(counts) > 1
+
+
+def test_a_document_is_bounded_because_time_grows_with_its_square():
+    lengths = [2, similarity.LONGEST + 1]
+    with pytest.raises(LongDocumentError, match=r"100,001.*max_sentences=100000"):
+        neighbours(np.zeros((sum(lengths), 1), np.float32), np.cumsum([0, *lengths]), 1)
+
+
 def test_neighbours_are_in_the_same_document():
     vectors, offsets = drawn([1, 7, 2, 13, 8, 1])
     near = neighbours(vectors, offsets, 8)
@@ -89,6 +106,7 @@ def test_bucket_and_block_sizes_change_nothing(monkeypatch: pytest.MonkeyPatch):
     vectors, offsets = drawn([40, 3, 3, 4, 40, 70, 1, 12])
     whole = neighbours(vectors, offsets, 5)
     monkeypatch.setattr(similarity, "BUDGET", 2_000)  # documents alone, the long ones in blocks
+    monkeypatch.setattr(similarity, "ROWS", similarity.GRAIN)
     blocked = neighbours(vectors, offsets, 5)
     np.testing.assert_array_equal(blocked.index, whole.index)
     np.testing.assert_allclose(blocked.weight, whole.weight, atol=1e-6)
@@ -106,7 +124,7 @@ def test_a_long_document_never_needs_its_whole_matrix(monkeypatch: pytest.Monkey
     monkeypatch.setattr(similarity, "top_neighbours", watched)
     vectors, offsets = drawn([5_000], dim=4)
     near = neighbours(vectors, offsets, 1)
-    assert largest <= similarity.BUDGET
+    assert largest <= max(similarity.BUDGET, 4 * similarity.ROWS * 5_000)
     weights = vectors[4_321] @ vectors.T
     weights[4_321] = -np.inf
     assert near.index[4_321, 0] == weights.argmax()

@@ -9,6 +9,7 @@ import pytest
 from matplotlib.figure import Figure
 from rich.console import Console
 
+from sentemb_core.annotation.pruning import Edges
 from sentemb_core.report import graph as report_graph
 from sentemb_core.report.graph import annotated_document, cluster_table, draw_document
 from tests.networks import document_graph, graph_clusters, pruned
@@ -106,7 +107,7 @@ def test_clusters_keep_their_distance_in_the_picture():
 
 def test_the_table_shows_edges_and_escapes_markup():
     shown = io.StringIO()
-    Console(file=shown, width=100).print(cluster_table(*document(), SENTENCES))
+    Console(file=shown, width=100).print(cluster_table(*document(), SENTENCES, 9))
     rows = [
         [cell.strip() for cell in line.split("│")[1:-1]]
         for line in shown.getvalue().splitlines()
@@ -117,9 +118,21 @@ def test_the_table_shows_edges_and_escapes_markup():
     assert rows[0][2].startswith("2 (")
 
 
+def test_a_long_listing_ends_and_a_hub_names_its_nearest():
+    graph = report_graph.kept_graph(
+        Edges(np.zeros(30, int), np.arange(1, 31), np.linspace(1, 0.5, 30, dtype=np.float32)), 90
+    )
+    labels = [0] * 31 + list(range(1, 60))
+    table = cluster_table(graph, labels, [str(i) for i in range(90)], 40)
+    numbers, ends = (list(table.columns[k].cells) for k in (1, 2))
+    assert numbers == [str(i + 1) for i in range(40)]
+    assert ends[0].startswith("2 (1.00), 3 (")
+    assert ends[0].endswith("and 20 more")
+
+
 def test_control_characters_do_not_reach_the_terminal():
     shown = io.StringIO()
     Console(file=shown, width=100).print(
-        cluster_table(*document(), ["\x1b[2J\u202ea", *SENTENCES[1:]])
+        cluster_table(*document(), ["\x1b[2J\u202ea", *SENTENCES[1:]], 9)
     )
     assert "␛[2J�a" in shown.getvalue()
