@@ -277,7 +277,7 @@ def annotate(
     value = {"document": document, "sentences": sentences, "clusters": clusters}
     missing = " (? replaces letters that the font lacks)" if lacks_letters(sentences) else ""
     drawn = [f"Drawn: {picture}{missing}"] if picture else []
-    listed = [] if json else [cluster_table(graph, clusters, sentences, MOST_LISTED)]
+    listed: list[Any] = [cluster_table(graph, clusters, sentences, MOST_LISTED)]
     if len(sentences) > MOST_LISTED:
         all_of_it = counted(len(set(clusters)), "cluster")
         listed.append(

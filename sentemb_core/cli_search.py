@@ -15,11 +15,12 @@ from sentemb_core.cli_inputs import (
 )
 from sentemb_core.encoder.names import is_encoder_folder, is_word_file
 from sentemb_core.errors import UnreadableSourceError, UsageError
-from sentemb_core.formats import counted
+from sentemb_core.formats import counted, size
 from sentemb_core.options import CorpusOptions, is_new
 from sentemb_core.types import Json
 
 if TYPE_CHECKING:
+    from sentemb_core.corpus.documents import CorpusReport
     from sentemb_core.document_vectors import Hit
     from sentemb_core.retriever.index import Index
 
@@ -57,13 +58,16 @@ def index_command(
     if not update:
         _require_new(folder)
     checked = checked_source(source, corpus)
+    from sentemb_core.corpus.documents import CorpusReport
     from sentemb_core.corpus.table import read_documents, sentence_count
     from sentemb_core.retriever.index import Index
 
     retriever = open_retriever(model)
     index = Index.open(folder, retriever) if update else None
-    with open_documents(checked) as documents:
+    refused = folder.with_name(f"{folder.name}.quarantine.parquet")
+    with open_documents(checked, refused) as documents:
         table = documents / "documents.parquet"
+        report = CorpusReport.read(documents)
         total = sentence_count(table)
         if index:
             written = index.update(read_documents(table), total=total)
@@ -78,7 +82,7 @@ def index_command(
                 total=total,
             )
             encoded, dropped = len(index), 0
-    return _print_index(index, encoded, dropped, json=json)
+    return _print_index(index, encoded, dropped, report, refused, json=json)
 
 
 def _require_new(folder: Path) -> None:
@@ -94,14 +98,22 @@ def _lasting(name: str) -> str:
     return str(Path(name).absolute()) if found else name
 
 
-def _print_index(index: "Index", encoded: int, dropped: int, *, json: bool) -> int:
+def _print_index(
+    index: "Index",
+    encoded: int,
+    dropped: int,
+    report: "CorpusReport",
+    refused: Path,
+    *,
+    json: bool,
+) -> int:
     stated = index.stated
     parts = stated.bytes_by_part
     whole = sum(parts.values())
     rows = [(part, f"{size:,.0f}") for part, size in parts.items()]
     table = console.terminal_table(("part", "bytes a document"), [*rows, ("all", f"{whole:,.0f}")])
     counts = f"{counted(len(index), 'document')}, {encoded:,} encoded, {dropped:,} dropped"
-    lines = [f"{counts}: {index.folder} ({whole * len(index) / 1e6:,.1f} MB)"]
+    lines = [f"{counts}: {index.folder} ({size(whole * len(index))})"]
     value: Json = {
         "folder": str(index.folder),
         "documents": len(index),
@@ -109,7 +121,10 @@ def _print_index(index: "Index", encoded: int, dropped: int, *, json: bool) -> i
         "encoded": encoded,
         "dropped": dropped,
         "bytes_per_document": parts,
+        "refused": report.quarantined,
     }
+    if report.quarantined:
+        lines.append(f"Not in the index: {report.refused_summary()}: {refused}")
     if graph := stated.approximate:
         lines.append(
             f"Above {stated.exact:,} documents, a graph finds the first ones by vectors: "

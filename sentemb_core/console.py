@@ -89,7 +89,7 @@ def run(app: App, tokens: Sequence[str] | None = None) -> int:
                 tokens, exit_on_error=False, print_error=False, result_action="return_value"
             )
     except CycloptsError as error:
-        complain(f"{UsageError.code} {usage_message(error)}")
+        complain(f"{UsageError.code} {usage_message(error, app.name[0])}")
         return UsageError.exit_code
     except SentembError as error:
         show_traceback(error)
@@ -108,7 +108,7 @@ def run(app: App, tokens: Sequence[str] | None = None) -> int:
     return answer if isinstance(answer, int) else 0
 
 
-def usage_message(error: CycloptsError) -> str:
+def usage_message(error: CycloptsError, program: str) -> str:
     """Message about a wrong argument; arguments have the names of `--help`."""
     verb = " ".join(error.command_chain or ())
     message, place = str(error), error.argument
@@ -123,17 +123,21 @@ def usage_message(error: CycloptsError) -> str:
         name, given = first.field_info.name.upper(), first.tokens[0].keyword
         message = f"`{verb}` takes {name} as a positional argument, not as {given}."
     if isinstance(error, UnusedCliTokensError):
-        message = f"`{verb}` does not take {', '.join(error.unused_tokens or ())}."
+        unused = error.unused_tokens or ()
+        message = f"`{verb}` does not take {', '.join(unused)}."
+        if all(re.match(r"\w[\w.]*=", token) for token in unused):
+            again = " ".join(f"--set {token}" for token in unused)
+            return f"{message} Each setting has an option of its own: write {again}."
     if isinstance(error, UnknownCommandError):
         message = message.replace(", ...", " and more.")  # the parser lists eight commands
     if "Did you mean" in message:
         return message
     if isinstance(error, UnknownCommandError):
         return (
-            f"{message} `--help` lists all. There are two command lines: `sentemb` (an encoder in "
-            "a folder) and `python -m flows` (pipelines, registry)."
+            f"{message} `{program} --help` lists all. There are two command lines: `sentemb` (an "
+            "encoder in a folder) and `python -m flows` (pipelines, registry)."
         )
-    return f"{message} See `{f'{verb} --help'.strip()}`."
+    return f"{message} See `{' '.join(filter(None, (program, verb, '--help')))}`."
 
 
 def show_traceback(error: Exception) -> None:

@@ -34,6 +34,14 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun if number == 1 else many}"
 
 
+def size(bytes_: float) -> str:
+    """Bytes as 12 bytes, 1.5 kB, 13.8 MB or 43.3 GB."""
+    value, unit, units = bytes_, "bytes", iter(("kB", "MB", "GB"))
+    while value >= 999.95 and unit != "GB":
+        value, unit = value / 1000, next(units)
+    return f"{value:,.0f} bytes" if unit == "bytes" else f"{value:,.1f} {unit}"
+
+
 def are(number: int) -> str:
     """The verb for a number of things."""
     return "is" if number == 1 else "are"

@@ -9,6 +9,7 @@ from pathlib import Path
 from packaging.specifiers import SpecifierSet
 
 from sentemb_core.annotation.faiss_wheels import installed_faiss
+from sentemb_core.formats import size
 from sentemb_core.redaction import redacted
 from sentemb_core.store.machine import fast_precision, installed
 
@@ -81,8 +82,8 @@ def device() -> list[Check]:
 def disk_space(home: Path) -> Check:
     home.mkdir(parents=True, exist_ok=True)
     status = os.statvfs(home)
-    free = status.f_bavail * status.f_frsize / 1e9
-    return Check(f"{FREE_GB:.0f} GB free at {home}", f"{free:.1f} GB", free >= FREE_GB)
+    free = status.f_bavail * status.f_frsize
+    return Check(f"{FREE_GB:.0f} GB free at {home}", size(free), free >= 1e9 * FREE_GB)
 
 
 def writing(home: Path) -> Check:

@@ -464,6 +464,7 @@ def test_methods_are_listed_with_their_needs_and_presets(call):
         ("serch MODEL word CORPUS", "E001", ['"search"']),
         ("search MODEL word CORPUS --tpo 3", "E001", ["--top"]),
         ("search MODEL word CORPUS --k 3", "E001", ["--k", "search --help"]),
+        ("encode MODEL", "E001", ["SOURCE", "`sentemb encode --help`"]),
         ("search MODEL word CORPUS --top 0", "E001", ["--top", ">= 1"]),
         ("search MODEL word CORPUS --on-duplicate erorr", "E001", ['"error"']),
         ("search MODEL word CORPUS --encoding utf-88", "E001", ["utf-88"]),

@@ -148,6 +148,22 @@ def test_a_file_of_queries_and_a_file_of_ids(call, folder, source):
     assert all(hit["doc_id"] in shown for result in results for hit in result["hits"])
 
 
+def test_an_index_states_which_rows_it_leaves_out(call, folder, tmp_path):
+    rows = [{"id": f"d{k}", "text": f"w{k} w5. w6 w{k}.", "title": f"w{k} w9"} for k in range(4)]
+    rows[2]["text"] = rows[2]["title"]
+    write(tmp_path / "rows.jsonl", *map(json.dumps, rows))
+    asked = ("index", str(folder / "encoder"), str(tmp_path / "rows.jsonl"))
+    columns = ("--id-column", "id", "--text-column", "text", "--counterpart-column", "title")
+    code, out, _ = call(*asked, str(tmp_path / "told"), *columns)
+    refused = tmp_path / "told.quarantine.parquet"
+    assert code == 0
+    assert out.splitlines()[-1].endswith(f": {refused}")
+    assert "1 of 4 rows" in out.splitlines()[-1]
+    assert refused.is_file()
+    found = json.loads(call(*asked, str(tmp_path / "json"), *columns, "--json")[1])
+    assert (found["documents"], found["refused"]) == (3, {"only-counterpart": 1})
+
+
 def test_an_encoder_alone_has_an_index_of_its_vectors(call, folder, tmp_path):
     source = paths(folder, "encoder", "documents.jsonl")
     assert call("index", *source, str(tmp_path / "index"), *COLUMNS)[0] == 0

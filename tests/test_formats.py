@@ -10,6 +10,7 @@ from sentemb_core.formats import (
     letters,
     nearest,
     percent,
+    size,
 )
 
 DASH = "\N{EN DASH}"
@@ -25,6 +26,12 @@ DASH = "\N{EN DASH}"
         (duration, 200.0, "3 min 20 s"),
         (duration, 3599.7, "1 h 00 min"),
         (duration, 7500.0, "2 h 05 min"),
+        (size, 0, "0 bytes"),
+        (size, 999, "999 bytes"),
+        (size, 40_000, "40.0 kB"),
+        (size, 999_960, "1.0 MB"),
+        (size, 43_300_000_000, "43.3 GB"),
+        (size, 5_000_000_000_000, "5,000.0 GB"),
         (percent, None, DASH),
         (percent, 0.0, "0 %"),
         (percent, 0.004, "0.4 %"),

@@ -12,7 +12,7 @@ from typing import Annotated
 from cyclopts import Parameter, validators
 
 from sentemb_core import console
-from sentemb_core.formats import counted
+from sentemb_core.formats import counted, size
 from sentemb_core.options import (
     DEFAULTS,
     Among,
@@ -377,7 +377,7 @@ def gc(
     what = ", ".join(removed) or "nothing"
     kept = counted(garbage.kept_objects, "artifact")
     text = (
-        f"{'Would remove' if dry_run else 'Removed'} {what}: {garbage.bytes / 1e6:,.1f} MB; "
+        f"{'Would remove' if dry_run else 'Removed'} {what}: {size(garbage.bytes)}; "
         f"{kept} kept. Files younger than an hour are always kept."
     )
     return console.print_result(garbage.model_dump(mode="json"), text, as_json=json)
@@ -392,7 +392,7 @@ def fsck(*, json: Json = False) -> int:
     from sentemb_core.store.objects import Store
 
     result = maintenance.fsck(Store.default())
-    lines = [f"intact: {counted(result.ok, 'artifact')} ({result.bytes / 1e6:,.1f} MB)"]
+    lines = [f"intact: {counted(result.ok, 'artifact')} ({size(result.bytes)})"]
     lines += [f"corrupt, moved to quarantine: {line}" for line in result.corrupt]
     lines += [f"missing: {ref}" for ref in result.missing]
     if result.missing:

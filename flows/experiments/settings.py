@@ -94,8 +94,10 @@ class Reproduction(Config):
     def _is_known(cls, name: str) -> str:
         id = experiment_id(name)
         if id not in EXPERIMENTS:
-            known = nearest(name, [*EXPERIMENTS, *ALIASES])
-            raise ValueError(f"there is no experiment {name!r}{known}")
+            end = nearest(name, [*EXPERIMENTS, *ALIASES])
+            if "; known: " in end:  # too many for a line
+                end = "; `python -m flows reproduce list` shows all"
+            raise ValueError(f"there is no experiment {name!r}{end}")
         return id
 
     @model_validator(mode="after")

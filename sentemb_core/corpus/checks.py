@@ -22,6 +22,7 @@ REASONS: dict[str, str] = {
     "not-a-string": "not text",  # a used column holds another type
     "bad-id": "without a usable id",  # neither a string nor an integer, or empty
     "empty": "empty",  # no sentence is left
+    "only-counterpart": "without text besides the counterpart",
     "over-long": "over-long (corpus.max_characters; of a counterpart 10,000)",  # or of its row
     "duplicate-id": "with a repeated id",  # an earlier usable row has this id
     "unknown-id": "with an id that no row of the corpus has",  # of a label
@@ -124,6 +125,8 @@ def checked_document(
     text: Any = row.text
     running = row.sentences is None and isinstance(text, str)
     if title and running and (body := title.text_below(text)) is not None:
+        if not body.strip():
+            raise RefusedError("only-counterpart", text)
         row = row._replace(text=body)
         counts["counterpart_sentences"] += 1
     split_sentences = _sentences(row, config, split)
@@ -134,7 +137,7 @@ def checked_document(
         sentences = [sentence for sentence in unique if not title.is_sentence(sentence)]
         counts["counterpart_sentences"] += len(unique) - len(sentences)
     if not sentences:
-        raise RefusedError("empty", counterpart or "")
+        raise RefusedError("only-counterpart" if unique else "empty", counterpart or "")
     kept = sentences[: config.max_sentences]
     joined = " ".join(kept)
     counts["rows_with_tags"] += has_html(joined)

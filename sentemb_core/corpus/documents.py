@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Self
 
 from pydantic import Field
 
@@ -58,6 +59,7 @@ WAYS_OUT = {
     "sentences are lists of strings (--sentences-column)",
     "bad-id": "Ids are strings or whole numbers (--id-column; without it row numbers)",
     "empty": "Name the column that has the texts (--text-column)",
+    "only-counterpart": "Name another column of texts, or leave --counterpart-column out",
     "over-long": "Split long documents, or raise the limit (--set corpus.max_characters=20000000); "
     "shorten counterparts to 10,000 characters",
 }
@@ -90,6 +92,11 @@ class CorpusReport(Value):
         default=0, description="Their own counterpart is still within a sentence."
     )
     duplicate_document_ids: list[str] = Field(description="The first five of them.")
+
+    @classmethod
+    def read(cls, documents: Path) -> Self:
+        """Return the report of a folder that `write_documents` wrote."""
+        return cls.model_validate_json((documents / "report.json").read_bytes())
 
     def summary(self) -> str:
         """Return one line for the log."""

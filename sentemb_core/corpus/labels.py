@@ -117,7 +117,7 @@ def write_with_labels(
     written = write_rows(out / "documents.parquet", relabelled())
     schema = pa.schema([("document", pa.int64()), ("text", pa.string())])
     pq.write_table(pa.table(more, schema), out / MORE_LABELS, compression="zstd")
-    report = CorpusReport.model_validate_json((documents / "report.json").read_bytes())
+    report = CorpusReport.read(documents)
     report = report.model_copy(update=written)
     (out / "report.json").write_text(report.model_dump_json(indent=1), encoding="utf-8")
     (out / COUNTED).write_text(counts.model_dump_json(indent=1), encoding="utf-8")
@@ -140,7 +140,7 @@ def _read_labels(
     check_label_file(config)
     rows_of_corpus = counterparts(documents / "documents.parquet")
     known = dict.fromkeys(doc_id for _, doc_id, _ in rows_of_corpus)
-    report = CorpusReport.model_validate_json((documents / "report.json").read_bytes())
+    report = CorpusReport.read(documents)
     unread = report.not_drawn + report.left_out + sum(report.quarantined.values())
     left_out: set[str] = set()
     if unread and (unknown := {one for one in source_ids(_source(config)) if one not in known}):

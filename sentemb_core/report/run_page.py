@@ -55,13 +55,17 @@ def chapters(report: RunReport, drawings: Drawings) -> dict[str, Markup]:
 
 
 def run_page(report: RunReport, drawings: Drawings) -> str:
-    """The whole page of a run; that of a retriever unfolds below its verdict."""
+    """The whole page of a run, which unfolds below what a reader asks first.
+
+    That is the verdict, and where encoders and not a retriever were judged, their scores.
+    """
+    opened = ["verdict"] if report.retriever else ["verdict", "what_moved"]
     sections = [
         Chapter(
             name.replace("_", "-"),
             CHAPTERS[name],
             content,
-            folded=report.retriever is not None and name != "verdict",
+            folded=name not in opened,
         )
         for name, content in chapters(report, drawings).items()
     ]

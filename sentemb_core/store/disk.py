@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
 from sentemb_core.errors import SentembError, StorageError
+from sentemb_core.formats import size as in_units
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -208,8 +209,8 @@ def require_free(folder: Path, size: int, what: str) -> None:
     free = shutil.disk_usage(folder).free
     if free < size:
         raise StorageError(
-            f"{what} need {size / 1e9:,.1f} GB; {free / 1e9:,.1f} GB are free at {folder}. Free "
-            "space, or move the home to a larger disk and set SENTEMB_HOME to it."
+            f"{what} need {in_units(size)}; {in_units(free)} are free at {folder}. Free space, or "
+            "move the home to a larger disk and set SENTEMB_HOME to it."
         )
 
 

@@ -96,7 +96,13 @@ def differences(old: Json, new: Json) -> list[str]:
     changed = [name for name in sorted(old.keys() | new.keys()) if old.get(name) != new.get(name)]
     named = [name for name in changed if name != "code"]
     code = ["code changed"] if "code" in changed else []
-    return code + [f"{name} {short(old.get(name))} -> {short(new.get(name))}" for name in named]
+    texts = [
+        tuple(short(parts[name]) if name in parts else "absent" for parts in (old, new))
+        for name in named
+    ]
+    return code + [
+        f"{name} {before} -> {after}" for name, (before, after) in zip(named, texts, strict=True)
+    ]
 
 
 def short(value: Any) -> str:

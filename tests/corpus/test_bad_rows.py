@@ -36,7 +36,7 @@ DEFECTS = {
     "title of numbers": ("not-a-string", lambda row: line(row, title=[1])),
     "null": ("empty", lambda row: line(row, text=None)),
     "blank": ("empty", lambda row: line(row, text=" \n\t ")),
-    "title alone": ("empty", lambda row: line(row, text=row["title"])),
+    "title alone": ("only-counterpart", lambda row: line(row, text=row["title"])),
     "long": ("over-long", lambda row: line(row, text="Long. " * 2_000)),
     "list as id": ("bad-id", lambda row: line(row, id=["d"])),
     "no id": ("bad-id", lambda row: line({"text": row["text"]})),

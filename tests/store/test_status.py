@@ -117,7 +117,8 @@ def test_at_most_three_differences_are_listed():
     old, new = {f"p{index}": 0 for index in range(6)}, {f"p{index}": 1 for index in range(6)}
     assert len(differences(old, new)) == 6
     assert differences(old, old) == []
-    assert differences({"a": 1, "b": 2}, {"a": 1}) == ["b 2 -> None"]
+    assert differences({"a": 1, "b": 2}, {"a": 1}) == ["b 2 -> absent"]
+    assert differences({}, {"initialiser": "None"}) == ["initialiser absent -> None"]
     cut = "p0 0 -> 1, p1 0 -> 1, p2 0 -> 1"
     assert nearest_difference([old], StageKey("a" * 64, new)) == f"{cut} and 3 more"
     three = {name: new[name] for name in ("p0", "p1", "p2")}
