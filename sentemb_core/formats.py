@@ -34,7 +34,7 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun if number == 1 else many}"
 
 
-def size(bytes_: float) -> str:
+def size(bytes_: float | int) -> str:
     """Bytes as 12 bytes, 1.5 kB, 13.8 MB or 43.3 GB."""
     value, unit, units = bytes_, "bytes", iter(("kB", "MB", "GB"))
     while value >= 999.95 and unit != "GB":

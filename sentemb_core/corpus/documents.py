@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Self
 
 from pydantic import Field
 
@@ -94,7 +93,7 @@ class CorpusReport(Value):
     duplicate_document_ids: list[str] = Field(description="The first five of them.")
 
     @classmethod
-    def read(cls, documents: Path) -> Self:
+    def read(cls, documents: Path) -> "CorpusReport":
         """Return the report of a folder that `write_documents` wrote."""
         return cls.model_validate_json((documents / "report.json").read_bytes())
 
