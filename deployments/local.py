@@ -62,7 +62,7 @@ def serve(
         started.start("prefect-server", command, settings)
         wait_for(api, started)
         paused = set_up(api, DEPLOYMENTS)
-        crash_orphans(api)
+        crash_orphans(api, home)
         worker = [sys.executable, "-m", "prefect", "worker", "start", "--pool", POOL]
         started.start("worker", worker, settings)
         addresses = {"server.url": api}

@@ -15,7 +15,6 @@ from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.actions import WorkPoolCreate
 from prefect.client.schemas.filters import (
     FlowRunFilter,
-    FlowRunFilterParentFlowRunId,
     FlowRunFilterState,
     FlowRunFilterStateType,
     WorkPoolFilter,
@@ -24,6 +23,7 @@ from prefect.client.schemas.filters import (
 from prefect.client.schemas.objects import (
     ConcurrencyLimitConfig,
     ConcurrencyLimitStrategy,
+    FlowRun,
     StateType,
 )
 from prefect.deployments.runner import RunnerDeployment
@@ -41,6 +41,8 @@ from deployments.production import Deployment
 from flows.prefect_app import ORIGINS, own_origins
 from sentemb_core.console import remark
 from sentemb_core.errors import SentembError, UsageError
+from sentemb_core.store.objects import Store
+from sentemb_core.store.runs import last_runs
 from sentemb_core.termination import check
 from tasks.servers import answers
 
@@ -87,6 +89,12 @@ PATIENCE = 300.0
 """Seconds for a start: 21 with a new database on a busy machine, and disks stall."""
 
 UNDER_WAY = [StateType.PENDING, StateType.RUNNING, StateType.CANCELLING]
+
+DATABASES = {"PREFECT_SERVER_DATABASE_CONNECTION_URL", "PREFECT_API_DATABASE_CONNECTION_URL"}
+"""Variables that name a database outside the home; other machines may run flows in it."""
+
+START = 60.0
+"""Seconds that a flow run may be older than the record of its run."""
 
 
 def environment(home: Path, port: int) -> dict[str, str]:
@@ -197,22 +205,24 @@ def deploy(client: SyncPrefectClient, deployment: Deployment) -> UUID:
     return cast(UUID, deployment_id)  # outside a flow the call is synchronous
 
 
-def crash_orphans(api: str) -> None:
-    """Set the runs of an ended worker, and their sub-flows, to Crashed.
+def crash_orphans(api: str, home: Path) -> None:
+    """Set the runs of ended workers and processes to Crashed: they would stay 'Running'.
 
-    They would stay 'Running' and block others. Call it only while no worker of the pool is alive.
+    Call it only while no worker of the pool is alive. Runs since the start of the oldest living run
+    of this home stay as they are, and so do all runs of a database that is not the home's.
     """
-    under_way = FlowRunFilterState(type=FlowRunFilterStateType(any_=UNDER_WAY))
+    if DATABASES & os.environ.keys():
+        return
+    living = [run.began for run in last_runs(Store(home)) if run.state == "running"]
+    before = min(living, default=time.time() + START) - START
+    under_way = FlowRunFilter(state=FlowRunFilterState(type=FlowRunFilterStateType(any_=UNDER_WAY)))
+    ended = Crashed(message="Its process ended without a report.")
     with temporary_settings({PREFECT_API_URL: api}), get_client(sync_client=True) as client:
-        orphans = level = client.read_flow_runs(
-            flow_run_filter=FlowRunFilter(state=under_way),
-            work_pool_filter=WorkPoolFilter(name=WorkPoolFilterName(any_=[POOL])),
-        )
-        while level:
-            parents = FlowRunFilterParentFlowRunId(any_=[run.id for run in level])
-            level = client.read_flow_runs(
-                flow_run_filter=FlowRunFilter(state=under_way, parent_flow_run_id=parents)
-            )
-            orphans = level + orphans
-        for run in orphans:  # parents last: sub-flows are found through them
-            client.set_flow_run_state(run.id, Crashed(message="Its worker ended."), force=True)
+
+        def orphans() -> list[FlowRun]:
+            known = client.read_flow_runs(flow_run_filter=under_way)
+            return [run for run in known if run.created and run.created.timestamp() < before]
+
+        while runs := orphans():  # the server returns at most 200
+            for run in runs:
+                client.set_flow_run_state(run.id, ended, force=True)
