@@ -1,6 +1,7 @@
 """What happens, in the papers' order: one module per flow, and the command line over them."""
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +29,7 @@ def run(
     from flows.environment import prepare
 
     prepare()
-    from flows.cli.execute import running
+    from flows.cli.execute import run_flow
     from flows.cli.records import stored_records
     from flows.cli.run import check, run_of
     from flows.cli.settings import by_name
@@ -40,5 +41,4 @@ def run(
     paths = {"corpus.source": str(documents)} | by_name(columns | options) | dict(settings or {})
     config = described(None, paths, [])
     check(config)
-    with running():
-        return run_of(config)
+    return run_flow(partial(run_of, config))

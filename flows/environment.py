@@ -19,6 +19,7 @@ QUIET = {
     "DO_NOT_TRACK": "1",
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     "PREFECT_CLIENT_MAX_RETRIES": "2",  # a killed server: with the default, 5, noticed after 219 s
+    "PREFECT_API_REQUEST_TIMEOUT": "90",  # a busy server waits for its database for up to 60
     "PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW": "ignore",
     "PREFECT_LOGGING_EXTRA_LOGGERS": "sentemb_core",  # our lines in the log of the run
     **MLFLOW_ENVIRONMENT,

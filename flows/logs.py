@@ -30,10 +30,7 @@ LINE = "%(asctime)s %(process)d %(levelname)-7s %(name)s - %(message)s"
 
 @contextmanager
 def logged(file: Path) -> Generator[None, None, None]:
-    """Append the logs of the block to a file (else E601); after an error, print the file's name.
-
-    An error of Prefect's server becomes E602.
-    """
+    """Append the logs of the block to a file (else E601); after an error, print the file's name."""
     import prefect.main  # noqa: F401 (sets up the console, but not on a root that has a handler)
 
     leave_sigterm_to_us()
@@ -48,8 +45,6 @@ def logged(file: Path) -> Generator[None, None, None]:
         if ended := interruption(error):
             raise ended from error
         remark(f"log {file}")
-        if lost := server_lost(error):
-            raise lost from error
         raise
     finally:
         logging.getLogger().removeHandler(appender)
@@ -100,22 +95,19 @@ def interruption(error: BaseException | None) -> KeyboardInterrupt | None:
     return None
 
 
-def server_lost(error: Exception) -> ServerLostError | None:
-    """Our error for an error of Prefect's client, or None."""
+def server_lost(error: Exception) -> str | None:
+    """What became of Prefect's server, if this error comes from it; else None."""
     from httpx import HTTPStatusError, TransportError
 
+    if isinstance(error, ServerLostError):
+        return f"did not start ({error})"
     if isinstance(error, TransportError):
-        reason = f"it is gone: {error}"
-    elif isinstance(error, HTTPStatusError) and error.response.status_code == BUSY:
-        reason = "it was too busy several times"
-    elif isinstance(error, HTTPStatusError) and error.response.status_code >= SERVER_ERROR:
-        reason = f"it failed, as on a full disk (status {error.response.status_code})"
-    else:
-        return None
-    return ServerLostError(
-        f"A run needs Prefect's server to its end: {reason}. Finished stages are kept: `python -m "
-        "flows resume` continues, with a short-lived server if there is no other."
-    )
+        return f"is gone ({type(error).__name__}: {error})"
+    if isinstance(error, HTTPStatusError) and error.response.status_code == BUSY:
+        return "was too busy several times"
+    if isinstance(error, HTTPStatusError) and error.response.status_code >= SERVER_ERROR:
+        return f"failed, as on a full disk (status {error.response.status_code})"
+    return None
 
 
 def shorten_console() -> None:

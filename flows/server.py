@@ -28,6 +28,8 @@ APP = "flows.prefect_app:prefect_app"
 ENVIRONMENT = {
     "PREFECT_UI_ENABLED": "0",
     "PREFECT__SERVER_FINAL": "1",
+    "PREFECT_SERVER_DATABASE_CONNECTION_TIMEOUT": "60",  # 5 s: "database is locked" under load
+    "PREFECT_SERVER_DATABASE_TIMEOUT": "60",
 }
 
 PATIENCE = 300
@@ -48,7 +50,10 @@ _joined: list[int] = []
 
 @contextmanager
 def served(log: Path) -> Generator[None, None, None]:
-    """Flows of this block have a server (else E602); a server of their own logs to `log`."""
+    """Flows of this block have a server (else E602); a server of their own logs to `log`.
+
+    A server that is busy is waited for (`ENVIRONMENT`); one that has ended refuses at once.
+    """
     from prefect.context import refresh_global_settings_context
     from prefect.settings import (
         PREFECT_API_URL,

@@ -123,7 +123,7 @@ class StorageError(SentembError, OSError, code="E601", exit_code=5):
 
 
 class ServerLostError(SentembError, ConnectionError, code="E602", exit_code=5):
-    """The Prefect server of a run stopped. Finished stages are saved."""
+    """The Prefect server of a run did not start. The run goes on without it."""
 
 
 class OutOfMemoryError(SentembError, MemoryError, code="E603", exit_code=5):

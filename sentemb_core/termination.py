@@ -29,6 +29,9 @@ PAUSE = 1.0
 """Seconds before the first exception and between two; also after which a second SIGTERM counts:
 `timeout` sends SIGTERM to the process and then to its group, in the same moment."""
 
+LAST_LINES = 30.0
+"""Seconds for Prefect's last lines after the result of a program."""
+
 GRACE = 10.0
 """Seconds from the first SIGTERM to the exit without clean-up."""
 
@@ -98,11 +101,16 @@ def terminable() -> Generator[None, None, None]:
 
 
 def exit_with(status: int) -> NoReturn:
-    """Exit a program after `terminable`; after a SIGTERM, in `GRACE` seconds at the latest."""
-    if status == STATUS:  # Prefect's and MLflow's threads may wait for their servers
-        timer = threading.Timer(GRACE / 2, os._exit, [STATUS])
-        timer.daemon = True
-        timer.start()
+    """Exit a program whose results are out: threads may send the rest for a limited time.
+
+    Prefect's threads would call a server that is gone for minutes.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):  # a closed pipe
+            stream.flush()
+    timer = threading.Timer(GRACE / 2 if status == STATUS else LAST_LINES, os._exit, [status])
+    timer.daemon = True
+    timer.start()
     raise SystemExit(status)
 
 

@@ -90,8 +90,11 @@ _monitor: ContextVar[RunMonitor | None] = ContextVar("monitor", default=None)
 _resumed: ContextVar[str | None] = ContextVar("resumed", default=None)
 
 
-def resuming(run_id: str) -> AbstractContextManager[None]:
-    """In this block a flow continues the run of this id: one record, MLflow run and report."""
+def resuming(run_id: str | None) -> AbstractContextManager[None]:
+    """In this block a flow continues the run of this id: one record, MLflow run and report.
+
+    The first run of the block continues it; None: all runs are new.
+    """
     return setting(_resumed, run_id)
 
 
@@ -112,6 +115,7 @@ def recorded(name: str, settings: Json) -> Generator[RunLog, None, None]:
     """Record the run of this block, under the id of the resumed run or a new one."""
     redact_prefect_logs()
     resumed = _resumed.get()
+    _resumed.set(None)
     run_id = resumed or f"{name}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{uuid4().hex[:4]}"
     command = ["python", "-m", "flows", "resume", run_id]
     with recording(Store.default(), run_id, command, settings, resumed=bool(resumed)) as record:

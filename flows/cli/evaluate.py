@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flows.benchmark_settings import BenchmarkSettings, fixed_row
-from flows.cli.execute import dry_run_of, exit_code_of, running
+from flows.cli.execute import dry_run_of, exit_code_of, run_flow
 from flows.cli.settings import checked_as
 from flows.defaults import full_path
 from flows.environment import prepare
@@ -108,8 +108,7 @@ def run_benchmark(config: BenchmarkSettings, as_json: bool) -> int:
         make_folder(config.out)
     from flows.benchmark import benchmark, folder_of
 
-    with running():
-        board = benchmark(config)
+    board = run_flow(partial(benchmark, config))
     return show_board(board, as_json, f"Table and figure: {folder_of(config, board.run)}")
 
 
@@ -158,8 +157,7 @@ def run_compare(config: BenchmarkSettings, as_json: bool) -> int:
     config.check_files()
     from flows.benchmark import compare
 
-    with running():
-        board = compare(config)
+    board = run_flow(partial(compare, config))
     return show_board(board, as_json)
 
 

@@ -1,13 +1,14 @@
 """How a verb executes a flow: with a log and a server, or as a dry run that shows its stages."""
 
+import logging
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from flows.environment import home, log_file
-from flows.logs import logged
+from flows.logs import interruption, logged, server_lost
 from flows.server import served
 from sentemb_core.console import emit, remark, show, terminal_table
 from sentemb_core.errors import BadDataError, RegistryError, StorageError
@@ -15,10 +16,13 @@ from sentemb_core.formats import are, counted
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import read_run, runs_of_this_process
 from tasks.checks import check_faiss
+from tasks.execution import without_prefect
 
 if TYPE_CHECKING:
     from sentemb_core.store.status import Status
     from tasks.execution import DryRun
+
+R = TypeVar("R")
 
 MANY = 60
 """Stages above which a dry run shows one line per part; a table of a paper has up to 877."""
@@ -31,9 +35,11 @@ class Job(NamedTuple):
     dry_run: Callable[[bool], int]
 
 
-@contextmanager
-def running() -> Generator[None, None, None]:
-    """Log the block to a file, give its flows a server, and say how to resume after an error.
+def run_flow(flow: Callable[[], R]) -> R:
+    """Run a flow under Prefect with a log file, and return its result.
+
+    Prefect only shows a run. If its server does not start, is too busy or ends, the flow goes on
+    without it, from the last finished stage or checkpoint. After other errors, print how to resume.
 
     Raises:
         UsageError: both faiss wheels are installed.
@@ -44,11 +50,33 @@ def running() -> Generator[None, None, None]:
     if not (home() / "mlflow.db").exists():
         remark("The first run in this home also creates their databases.")
     try:
-        with logged(log), served(log.with_name("server.log")):
-            yield
+        with logged(log):
+            return with_or_without_prefect(flow, log.with_name("server.log"))
     except (KeyboardInterrupt, RegistryError, StorageError):  # registration is the last step
         remark(how_to_resume(runs_of_this_process()[earlier:]))
         raise
+
+
+def with_or_without_prefect(flow: Callable[[], R], log: Path) -> R:
+    """Run a flow under Prefect, whose server logs to `log`; if that fails, run it without."""
+    earlier = len(runs_of_this_process())
+    try:
+        with served(log):
+            return flow()
+    except Exception as error:
+        reason = None if interruption(error) else server_lost(error)
+        if reason is None:
+            raise
+    remark(
+        f"Prefect's server {reason}. The run goes on without it: its results are complete, its "
+        "pages stop here."
+    )
+    from tasks.run_monitor import resuming
+
+    logging.getLogger("prefect").setLevel(logging.CRITICAL)  # its threads report every event
+    begun = runs_of_this_process()[earlier:]  # a flow of several runs starts new ones
+    with without_prefect(Store.default()), resuming(begun[0] if len(begun) == 1 else None):
+        return flow()
 
 
 LEGEND = (

@@ -12,7 +12,7 @@ from flows.cli.evaluate import (
     run_benchmark,
     run_compare,
 )
-from flows.cli.execute import Job, dry_run_of, exit_code_of, running
+from flows.cli.execute import Job, dry_run_of, exit_code_of, run_flow
 from flows.cli.settings import checked_as
 from flows.defaults import full_path
 from flows.environment import prepare
@@ -94,8 +94,7 @@ def run_table(settings: "Reproduction", as_json: bool) -> int:
     from tasks.results import terminal
 
     settings.check_files()
-    with running():
-        result = reproduce(settings)
+    result = run_flow(partial(reproduce, settings))
     folder = Store.default().root / "reports" / settings.name
     with replacing_in(folder) as draft:
         write_experiment(result, draft)

@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flows.cli.execute import Job, running, show_dry_run, where_it_continues
+from flows.cli.execute import Job, run_flow, show_dry_run, where_it_continues
 from flows.cli.records import find_run, require_same_corpus, unfinished_run, waiting_runs
 from flows.cli.reproduce import table_job
 from flows.cli.settings import AnyRun, by_path, checked, settings
@@ -41,8 +41,7 @@ def demo_command(only: "Way | None", *, dry_run: bool, as_json: bool) -> int:
     ways: list[Way] = [only] if only else list(WAYS)
     if dry_run:
         return dry_run_of_demo([WAYS[way] for way in ways], as_json)
-    with running():
-        outcomes = demo(ways)
+    outcomes = run_flow(partial(demo, ways))
     values = {way: outcome.model_dump(mode="json") for way, outcome in outcomes.items()}
     reports = [f"Report of {WAYS[way].name}: {run.report}" for way, run in outcomes.items()]
     tables = [terminal(encoders_table(outcomes)), *reports, terminal(outcome_table(outcomes))]
@@ -120,8 +119,7 @@ def run_config(config: AnyRun, as_json: bool, *, resumed: "Run | None" = None) -
         remark(f"Start encoder: {config.encoder.name} (change: --encoder).")
         if config.register_model:
             remark(f"The result will be registered as models:/{config.name} (change: --name).")
-    with running():
-        outcome = run_of(config)
+    outcome = run_flow(partial(run_of, config))
     from tasks.results import terminal
 
     tables = [terminal(table) for table in tables_of(outcome, config)]

@@ -55,9 +55,10 @@ def held_note(path: Path, text: str) -> int:
         _try_lock(descriptor)
         os.write(descriptor, text.encode())
         disk.replace(draft, path)
-    except BaseException:
+    except OSError as error:
         os.close(descriptor)
-        raise
+        draft.unlink(missing_ok=True)
+        raise disk.storage_error("write", path, error) from error
     return descriptor
 
 

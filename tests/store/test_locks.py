@@ -178,3 +178,13 @@ def test_asking_works_on_a_read_only_home(path: Path, monkeypatch):
     with pytest.raises(StorageError, match=f"{path}.*{os.strerror(errno.EROFS)}") as caught:
         remove_unheld(path)
     assert caught.value.errno == errno.EROFS
+
+
+def test_a_note_on_a_full_disk_is_a_storage_error_and_no_file(tmp_path, monkeypatch):
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "write", full)
+    with pytest.raises(StorageError, match=r"E601 .*server\.url"):
+        held_note(tmp_path / "server.url", "http://127.0.0.1:9/api")
+    assert list(tmp_path.iterdir()) == []

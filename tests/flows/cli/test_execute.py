@@ -1,16 +1,81 @@
 """A dry run on the terminal: one line per stage, or per part if there are many."""
 
 import json
+from contextlib import contextmanager
 from pathlib import Path
 
+import httpx
 import pytest
 
 from flows.cli.evaluate import make_folder
-from flows.cli.execute import MANY, show_dry_run
-from sentemb_core.errors import UsageError
+from flows.cli.execute import MANY, show_dry_run, with_or_without_prefect
+from sentemb_core.errors import ServerLostError, UsageError
 from sentemb_core.store.objects import Store
+from sentemb_core.store.runs import last_runs, runs_of_this_process
 from sentemb_core.store.status import Status
-from tasks.execution import DryRun
+from tasks.execution import DryRun, current_executor
+from tasks.run_monitor import recorded
+
+
+class Flow:
+    """Runs that end while Prefect's server lives; then the next one does not."""
+
+    def __init__(self, names: list[str], survive: int) -> None:
+        self.names, self.survive = names, survive
+
+    def __call__(self) -> list[str]:
+        self.survive -= 0 if current_executor() else 1
+        return [self.run(place, name) for place, name in enumerate(self.names)]
+
+    def run(self, place: int, name: str) -> str:
+        with recorded(name, {"name": name}) as log:
+            if current_executor() is None and place >= self.survive:
+                raise httpx.ConnectError("All connection attempts failed")
+            return log.run.id
+
+
+@pytest.mark.parametrize(
+    ("names", "survive", "states"),
+    [
+        (["one"], 1, {"one": ["completed"]}),  # it continues its own record
+        (["one"], 2, {"one": ["completed"]}),  # nothing happens
+        (["one", "two"], 1, {"one": ["completed"], "two": ["completed"]}),
+        (["one", "two"], 2, {"one": ["completed"] * 2, "two": ["completed", "failed"]}),
+    ],
+)
+def test_a_run_goes_on_without_a_server_that_is_gone(
+    home: Path, monkeypatch, names: list[str], survive: int, states: dict[str, list[str]]
+):
+    @contextmanager
+    def served(_: Path):
+        yield
+
+    monkeypatch.setattr("flows.cli.execute.served", served)
+    ids = with_or_without_prefect(Flow(names, survive), home / "server.log")
+    found: dict[str, list[str]] = {}
+    for run in last_runs(Store.default()):
+        found.setdefault(run.config["name"], []).append(run.state)
+    assert {name: sorted(of) for name, of in found.items()} == states
+    assert len(set(ids)) == len(names)
+    assert set(ids) <= set(runs_of_this_process())
+
+
+def test_a_server_that_does_not_start_stops_no_run(home: Path, monkeypatch):
+    def served(_: Path):
+        raise ServerLostError("did not start")
+
+    monkeypatch.setattr("flows.cli.execute.served", served)
+    assert with_or_without_prefect(lambda: current_executor() is not None, home / "server.log")
+
+
+def test_an_error_of_the_run_itself_is_its_end(home: Path, monkeypatch):
+    @contextmanager
+    def served(_: Path):
+        yield
+
+    monkeypatch.setattr("flows.cli.execute.served", served)
+    with pytest.raises(KeyError):
+        with_or_without_prefect(lambda: {}["absent"], home / "server.log")
 
 
 @pytest.fixture
