@@ -1,5 +1,6 @@
 """The process environment every run needs, set before Prefect or MLflow is imported."""
 
+import errno
 import logging
 import os
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 from sentemb_core.console import remark
 from sentemb_core.errors import UsageError
 from sentemb_core.redaction import redacted
+from sentemb_core.store.disk import storage_error
 from sentemb_core.store.machine import keep_to_quota
 from sentemb_core.store.objects import Store
 from tasks.servers import MLFLOW_ENVIRONMENT, answers, live_server
@@ -54,10 +56,13 @@ def prepare() -> Path:
     try:
         prefect_home.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UsageError(
-            "All files are in a home ($SENTEMB_HOME, else .sentemb in the current folder); "
-            f"{prefect_home} cannot be created: {error.strerror}. Set it to a writable folder."
-        ) from error
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise storage_error("make folder", prefect_home, error) from error
+        if not (folder.is_dir() and error.errno in (errno.EROFS, errno.EACCES)):
+            raise UsageError(
+                "All files are in a home ($SENTEMB_HOME, else .sentemb in the current folder); "
+                f"{prefect_home} cannot be created: {error.strerror}. Set it to a writable folder."
+            ) from error  # a read-only home can still be searched
     with_a_home(folder)
     given = os.environ.get("PREFECT_API_URL")
     if given and not answers(given):

@@ -7,7 +7,7 @@ import os
 import sqlite3
 import urllib.error
 import urllib.request
-from contextlib import closing
+from contextlib import closing, nullcontext
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -140,8 +140,9 @@ def _client(home: Path, uri: str) -> "MlflowClient":
 
     for name in ("mlflow.store.db.utils", "alembic"):
         logging.getLogger(name).setLevel(logging.WARNING)
-    with file_lock(home / "locks" / "mlflow.lock"):
-        own, database = uri == own_uri(home), home / "mlflow.db"
+    own, database = uri == own_uri(home), home / "mlflow.db"
+    lock = file_lock(home / "locks" / "mlflow.lock")
+    with nullcontext() if own and database.exists() else lock:  # a home may be read-only
         if own and not database.exists():
             _make_database(database)
         elif own and not database.is_file():  # MLflow would try for 100 seconds
@@ -152,8 +153,8 @@ def _client(home: Path, uri: str) -> "MlflowClient":
         client = MlflowClient(tracking_uri=uri, registry_uri=uri)
         if uri.startswith("sqlite:"):
             client.search_registered_models(max_results=1)
-        if own:
-            _follow_home(client, home)
+    if own and os.access(home, os.W_OK):
+        _follow_home(client, home)
     return client
 
 
@@ -186,7 +187,11 @@ def _follow_home(client: "MlflowClient", home: Path) -> None:
     if was.name != now.name or was.resolve() == now.resolve():
         return
     places = {"before": before, "now": now.as_uri()}
-    with closing(sqlite3.connect(home / "mlflow.db", SQLITE_TIMEOUT)) as database, database:
+    with (
+        file_lock(home / "locks" / "mlflow.lock"),
+        closing(sqlite3.connect(home / "mlflow.db", SQLITE_TIMEOUT)) as database,
+        database,
+    ):
         for table, column in PATH_COLUMNS:
             database.execute(
                 f"UPDATE {table} SET {column} = :now || substr({column}, length(:before) + 1) "

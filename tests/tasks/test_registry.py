@@ -28,8 +28,12 @@ from sentemb_core.evaluation.gate import GateDecision, gate
 from sentemb_core.retriever.folder import DENSE_ONLY, load_retriever, save_retriever
 from sentemb_core.retriever.spec import RetrieverSpec
 from sentemb_core.retriever.start import start_retriever
+from sentemb_core.store import disk
+from sentemb_core.store.maintenance import collect
 from sentemb_core.store.objects import Store
-from tasks import registered_encoders
+from sentemb_core.store.records import lineage
+from sentemb_core.store.runs import recording
+from tasks import registered_encoders, servers
 from tasks.registered_encoders import canaries_of, find_encoder
 from tasks.registry import (
     find_version,
@@ -48,6 +52,9 @@ from tests.waiting import LONG
 pytestmark = pytest.mark.usefixtures("tracked_home")
 
 CHAMPION = "models:/usgov@champion"
+
+WRITES = {"write", "append", "replace", "rename_to", "remove", "touch", "make_folder"}
+"""Operations of the store that a read-only disk refuses."""
 
 
 @pytest.fixture
@@ -636,3 +643,27 @@ def test_an_encoder_registered_before_retrievers_is_a_retriever_of_its_vectors(t
     opened = load_retriever(find_encoder("models:/old/1"))
     assert opened.spec == DENSE_ONLY
     assert opened.dim == 16
+
+
+def test_a_read_only_home_resolves_and_is_searched(home, folder, monkeypatch):
+    version = register(folder, "usgov", fingerprint="f")
+    with recording(Store(home), "run", [], {}) as log:
+        log.update(outputs=[version.artifact])
+    with Store(home).writing("model") as draft:
+        shutil.copytree(folder, draft.path, dirs_exist_ok=True)
+    before = {path: path.stat().st_mtime_ns for path in home.rglob("*")}
+
+    def read_only(operation, path, *args):
+        writes = operation.__name__ in WRITES or (args and args[0] & os.O_CREAT)
+        if writes and path.is_relative_to(home):
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+        return operation(path, *args)
+
+    monkeypatch.setattr(disk, "perform", read_only)
+    monkeypatch.setattr(os, "access", lambda path, mode: not mode & os.W_OK)
+    servers._client.cache_clear()
+    assert find_encoder("models:/usgov/1") == Store(home).path(version.artifact)
+    assert registered_artifacts() == [version.artifact]
+    assert [origin.ref for origin in lineage(Store(home), version.artifact).origins]
+    assert collect(Store(home), registered_artifacts(), 1, dry_run=True).kept_objects == 1
+    assert before == {path: path.stat().st_mtime_ns for path in home.rglob("*")}

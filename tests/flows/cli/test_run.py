@@ -498,7 +498,7 @@ def test_resume_names_the_stage_and_the_step(call, corpus_file, monkeypatch, ste
     plan = json.loads(call("status", "--json")[1])
     why = next(status["why"] for status in plan if status["verdict"] == "MISS")
     assert ("1,400" in why, why == "first time") == (bool(step), not step)
-    monkeypatch.setattr("flows.cli.run.running", nullcontext)
+    monkeypatch.setattr("flows.cli.run.run_flow", lambda flow: flow())
     monkeypatch.setattr("flows.cli.run.run_of", lambda _: 1 / 0)
     first, line, *_ = call("resume")[2].splitlines()
     assert "half (killed)" in first
@@ -516,7 +516,7 @@ def test_a_run_whose_corpus_changed_is_not_resumed(call, tmp_path, monkeypatch):
         with without_prefect(Store.default()):
             documents_of(config.corpus)
         raise KeyboardInterrupt
-    monkeypatch.setattr("flows.cli.run.running", lambda: 1 / 0)
+    monkeypatch.setattr("flows.cli.run.run_flow", lambda _: 1 / 0)
     assert call("resume")[0] == 1, "it continued"
     write_corpus(tmp_path / "documents.jsonl", 80)
     code, _, error = call("resume")
