@@ -4,11 +4,11 @@
 
 A seed draws a pool of 600 documents and seeds every part. Collections are used whole. A corpus
 takes minutes a seed. Fitted parts are kept in the store ($SENTEMB_HOME), so that a repeated run
-scores only. `--write` replaces the tables in results/retriever.json.
+scores only. `--write` replaces the rows of these retrievers in results/retriever.json.
 
-A: softly whitened MiniLM. B: the corpus table, trained on neighbours and then on its own pairs.
-N: the same table, trained on neighbours for all its steps. M: best sentence. L: stems and letters
-of words. T: late interaction. E = A + M, FX = A + M + L.
+A: softly whitened MiniLM; C: the same, which also reads whole texts. B: the corpus table, trained
+on neighbours and then on its own pairs. N: the same table, trained on neighbours for all its steps.
+M: best sentence. L: stems and letters of words. T: late interaction. E = A + M, FX = A + M + L.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from itertools import product
 
 import numpy as np
 
-from benchmarks.results_pages import put
+from benchmarks.results_pages import load, put
 from benchmarks.retriever_corpora import CORPORA, SEARCH, Judged, Way, judged
 from flows.pipeline import encoder_from
 from flows.retriever import NEIGHBOURS, RELATED, TABLE, corpus_table
@@ -30,7 +30,7 @@ from sentemb_core.evaluation.metrics import PerQuery
 from sentemb_core.retriever.folder import TOKEN_MAP
 from sentemb_core.retriever.retriever import Retriever
 from sentemb_core.retriever.scores import Readings, scores_of_documents
-from sentemb_core.retriever.spec import SHARES_WITHOUT_ENCODER, RetrieverSpec, Vectors, Words
+from sentemb_core.retriever.spec import SHARES_WITHOUT_ENCODER, RetrieverSpec, Unit, Vectors, Words
 from sentemb_core.retriever.tokens import TokenMap, read_token_map
 from sentemb_core.retriever.words import TERMS
 from sentemb_core.store.objects import Store
@@ -59,6 +59,7 @@ SPECS = (
     "A + M", "A + L", FX, "A + M + L + T", "A + M + T", "A + L + T", "MiniLM + M + L",
     "A + M + BM25", "A + B", "A + B + M", "A + N + M", "A + B + M + L", "A + B + M + T",
     "A + B + M + L + T", "B + M", "B + L", "B + M + L", "N + M + L",
+    "C", "C + L", "C + M + L", "C + M + L + T",
 )  # fmt: skip
 """Retrievers by their parts: for each useful whole, what remains without each part."""
 
@@ -71,13 +72,14 @@ TIMED = 100
 
 def spec_of(name: str) -> RetrieverSpec:
     """Return the retriever of these parts, with the fixed weights."""
-    parts = name.split(" + ")
+    parts = ["A" if part == "C" else part for part in name.split(" + ")]
     encoders = [part for part in parts if part in ("MiniLM", "A", "B", "N")]
     words: dict[str, Words] = {"L": "stems_and_letters", BM25: "bm25"}
     weights = {"B": TABLE_WEIGHT, "N": TABLE_WEIGHT} if "A" in parts else {}
     more = {} if {"MiniLM", "A"} & set(parts) else {"shares": SHARES_WITHOUT_ENCODER}
     return RetrieverSpec(
         vectors=tuple(Vectors(folder=each, weight=weights.get(each, 1.0)) for each in encoders),
+        unit="both" if "C" in name.split(" + ") else "sentences",
         best_sentence=0.5 if "M" in parts else 0.0,
         words=next((words[part] for part in parts if part in words), None),
         tokens="T" in parts,
@@ -130,7 +132,8 @@ def read(
     milliseconds: dict[str, float] = {}
     for name, encoder in encoders.items():
         own = token_map if name == "A" else None
-        spec = RetrieverSpec(vectors=(Vectors(folder=name),), tokens=bool(own))
+        unit: Unit = "both" if name == "A" else "sentences"
+        spec = RetrieverSpec(vectors=(Vectors(folder=name),), unit=unit, tokens=bool(own))
         retriever = Retriever(spec, {name: load_encoder(artifact_path(encoder))}, own)
         began = time.perf_counter()
         of_texts = retriever.read_sentences(corpus.pair.texts, documents=False)
@@ -142,8 +145,12 @@ def read(
 
 def joined(first: Readings, second: Readings) -> Readings:
     """Return what several encoders make of one side."""
-    vectors, tokens = {**first.vectors, **second.vectors}, {**first.tokens, **second.tokens}
-    return Readings(first.texts, vectors, tokens)
+    return Readings(
+        first.texts,
+        {**first.vectors, **second.vectors},
+        {**first.tokens, **second.tokens},
+        {**first.whole, **second.whole},
+    )
 
 
 def stored_bytes(spec: RetrieverSpec, documents: Readings) -> float:
@@ -174,16 +181,20 @@ Values = dict[str, dict[Way, list[PerQuery]]]
 Costs = dict[str, dict[str, list[float]]]
 
 
-def studied(corpus: str, seeds: Sequence[int], count: int) -> tuple[Values, Costs, str]:
-    """Return the values of every retriever's queries and its costs, one item a seed."""
+def studied(
+    corpus: str, seeds: Sequence[int], count: int, names: Sequence[str]
+) -> tuple[Values, Costs, str]:
+    """Return the values of the retrievers' queries and their costs, one item a seed."""
+    needed = {each.folder for name in names for each in spec_of(name).vectors}
     values: Values = {}
     costs: Costs = {}
     refused = ""
     for seed in seeds:
         found = judged(corpus, seed, count)
         encoders, token_map, refused = fitted(found.documents, seed)
+        encoders = {name: encoder for name, encoder in encoders.items() if name in needed}
         texts, documents, encoding = read(encoders, token_map, found)
-        for name in SPECS:
+        for name in names:
             spec = spec_of(name)
             if any(each.folder not in encoders for each in spec.vectors):
                 continue
@@ -205,11 +216,16 @@ def paired(way: Way, of_seeds: Sequence[PerQuery]) -> PerQuery:
 
 
 def rows_of(
-    corpus: str, seeds: Sequence[int], values: Values, costs: Costs, refused: str
+    corpus: str,
+    seeds: Sequence[int],
+    values: Values,
+    costs: Costs,
+    refused: str,
+    names: Sequence[str] = SPECS,
 ) -> Iterator[ResultRow]:
     """Yield mean and spread over seeds, the differences to both baselines, and the costs."""
     common = {"task": corpus, "seeds": tuple(seeds)}
-    for name in SPECS:
+    for name in names:
         if name not in values:
             yield ResultRow(system=name, metric="parts", note=refused, **common)
             continue
@@ -232,10 +248,15 @@ def rows_of(
             yield ResultRow(system=name, metric=metric, value=float(np.mean(found)), **common)
 
 
-def tables(corpus: str, seeds: Sequence[int], count: int) -> list[ResultTable]:
+def tables(
+    corpus: str, seeds: Sequence[int], count: int, names: Sequence[str]
+) -> list[ResultTable]:
     """Return values and costs, and differences; one line for each retriever."""
+    both = list(dict.fromkeys((*names, BM25, FX)))  # baselines
+    both += [control for name in names for control in control_of(name).values()]
     with without_prefect(Store.default()):
-        rows = list(rows_of(corpus, seeds, *studied(corpus, seeds, count)))
+        found = studied(corpus, seeds, count, list(dict.fromkeys(both)))
+        rows = list(rows_of(corpus, seeds, *found, names))
     listed = " ".join(map(str, seeds))
     command = (
         f"python -m benchmarks.retriever_study --corpora {corpus} --seeds {listed} "
@@ -269,13 +290,23 @@ def main() -> None:
     parser.add_argument("--corpora", nargs="+", choices=CORPORA, default=list(CORPORA))
     parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3])
     parser.add_argument("--documents", type=int, default=600, help="Size of a pool with titles.")
-    parser.add_argument("--write", action="store_true", help="Replace the stored tables.")
+    parser.add_argument("--retrievers", nargs="+", choices=SPECS, default=list(SPECS))
+    parser.add_argument("--write", action="store_true", help="Replace the stored rows.")
     given = parser.parse_args()
     for corpus in given.corpora:
-        for made in tables(corpus, given.seeds, given.documents):
+        for made in tables(corpus, given.seeds, given.documents, given.retrievers):
             print(f"{made.id}\n{markdown(made)}\n", flush=True)
             if given.write:
-                put("retriever", made)
+                put("retriever", with_stored_rows(made))
+
+
+def with_stored_rows(made: ResultTable) -> ResultTable:
+    """Return the table with the stored rows of the other retrievers, in the order of all."""
+    stored = next((each.rows for each in load("retriever") if each.id == made.id), ())
+    new = {row.system for row in made.rows}
+    rows = (*(row for row in stored if row.system not in new), *made.rows)
+    ordered = sorted(rows, key=lambda row: SPECS.index(row.system))
+    return made.model_copy(update={"rows": tuple(ordered)})
 
 
 if __name__ == "__main__":

@@ -117,7 +117,7 @@ def test_a_table_that_cannot_be_trained_has_the_reason(data: Path, monkeypatch):
     names = {name: name for name in artifacts}
     made = names, model.token_map, "E102 no pairs"
     monkeypatch.setattr(retriever_study, "fitted", lambda documents, seed: made)
-    values, costs, refused = studied("posts", [1, 2], 10)
+    values, costs, refused = studied("posts", [1, 2], 10, SPECS)
     assert (
         values.keys()
         == costs.keys()
@@ -139,12 +139,26 @@ def test_values_and_differences_are_two_tables_that_are_stored(tmp_path: Path, m
     monkeypatch.setattr(retriever_study, "studied", lambda *_: (values, costs, "absent"))
     monkeypatch.setenv("SENTEMB_HOME", str(tmp_path / "home"))
     (tmp_path / "retriever.json").write_text('{"source": {}, "tables": []}')
-    made = retriever_study.tables("blog", [1], 10)
+    made = retriever_study.tables("blog", [1], 10, SPECS)
     for table in made:
         put("retriever", table, tmp_path)
     assert load("retriever", tmp_path) == made
     assert [{row.baseline for row in table.rows} for table in made] == [{""}, {BM25, FX}]
     assert all(table.lines() for table in made)
+
+
+def test_rows_of_some_retrievers_replace_their_own(monkeypatch):
+    values = {name: {(FORWARD, "MRR@10"): [np.full(8, 0.5)]} for name in SPECS}
+    costs = {name: {"parts": [1.0]} for name in SPECS}
+    monkeypatch.setattr(retriever_study, "studied", lambda *_: (values, costs, ""))
+    stored = retriever_study.tables("blog", [1], 10, ["A", "C + L"])
+    monkeypatch.setattr(retriever_study, "load", lambda name: stored)
+    values["C + L"] = {(FORWARD, "MRR@10"): [np.full(8, 0.7)]}
+    for table in retriever_study.tables("blog", [1], 10, ["C + L", "A + L"]):
+        merged = retriever_study.with_stored_rows(table)
+        assert list(dict.fromkeys(row.system for row in merged.rows)) == ["A", "A + L", "C + L"]
+        found = {row.system: row.value for row in merged.rows if row.metric == "MRR@10"}
+        assert found["C + L"] != found["A"]
 
 
 def test_bytes_are_those_of_the_parts(data: Path):
@@ -154,6 +168,8 @@ def test_bytes_are_those_of_the_parts(data: Path):
     assert stored_bytes(spec_of("A"), documents) == vectors
     assert stored_bytes(spec_of("A + M"), documents) == vectors + sentences
     assert stored_bytes(spec_of("A + M + T"), documents) == vectors + sentences + tokens
+    assert stored_bytes(spec_of("C + M"), documents) == vectors + sentences, "one vector"
+    assert spec_of("C + M") == spec_of("A + M").model_copy(update={"unit": "both"})
     assert stored_bytes(spec_of(BM25), documents) == 8 * (3 + 3) / 2
     both = joined(documents, Readings(documents.texts))
     assert both.vectors.keys() == {"A"}
