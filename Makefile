@@ -29,7 +29,7 @@ test-all: $(READY)       ## everything that CI runs: also flows, services and ki
 	$(PYTEST) --dist=loadfile
 
 soak: $(READY)           ## hundreds of kills, and 10,000 examples per property test; hours
-	$(BIN)/python -m benchmarks.reliability --homes 20
+	$(BIN)/python -m benchmarks.reliability --homes 20 --programs 200
 	$(PYTEST) -m hypothesis --hypothesis-profile=soak
 
 check: $(READY)          ## lint, types, import contracts

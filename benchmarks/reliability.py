@@ -12,9 +12,11 @@ import json
 import logging
 import os
 import random
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -25,15 +27,23 @@ from sentemb_core.store import records
 from sentemb_core.store.disk import replacing
 from sentemb_core.store.maintenance import fsck
 from sentemb_core.store.objects import Store
+from sentemb_core.termination import STATUS
 from sentemb_core.types import ArtifactRef, Json
 from tests.faults.killed_runs import CHECKPOINT, TARGETS
 from tests.faults.runs import ROOT, run_of
-from tests.flows.corpora import write_corpus
+from tests.faults.sealed_files import sealed_files
+from tests.flows.corpora import tiny_run, write_corpus
 from tests.store.racers import RACER
 
 PAGE = ROOT / "docs" / "reliability.md"
 BEGIN, END = ("<!-- reliability:begin -->", "<!-- reliability:end -->")
 RACERS = (2, 4, 8)
+SECONDS = 15.0
+"""Most seconds from a SIGTERM to the exit."""
+
+LONGEST_RUN = 40.0
+"""Seconds of `python -m flows run` on the test corpus, start included, on a busy machine."""
+
 Line = tuple[str, str, str, bool]
 """The fault, how often it was injected, the outcome, and whether the outcome is right."""
 
@@ -52,6 +62,70 @@ def killed(source: Path, folder: Path, homes: int, undisturbed: Json) -> Line:
         f"{homes} runs, {kills.total()} kills",
         f"equal encoders and scores to the last bit: {equal} of {homes}",
         equal == homes and kills.total() == homes * len(TARGETS),
+    )
+
+
+def terminated(source: Path, folder: Path, signals: int, undisturbed: Json) -> Line:
+    """Send SIGTERM to runs at random moments; compare the survivor with an undisturbed run."""
+    found = run_of(source, folder / "terminated", 0, "terminated_runs.py", str(signals))
+    ended, slowest = Counter(found["statuses"])[STATUS], max(found["seconds"])
+    unhandled = Counter(found["statuses"])[-signal.SIGTERM]  # in the first milliseconds
+    equal = found["survivor"] == undisturbed
+    return (
+        "SIGTERM at a random moment of a run, then resume",
+        f"{signals} signals",
+        f"exit 143: {ended + unhandled} of {signals}, the slowest in {slowest:.1f} s; equal "
+        f"encoders and scores at the end: {'yes' if equal else 'no'}",
+        ended + unhandled == signals and slowest < SECONDS and equal,
+    )
+
+
+def terminated_programs(source: Path, folder: Path, signals: int) -> Line:
+    """Send SIGTERM to `python -m flows run` and `resume`, from their start on."""
+    home, rng, ended, seconds = folder / "programs", random.Random(0), 0, [0.0]
+    config = folder / "programs.json"
+    config.write_text(tiny_run(source, register_model=False).model_dump_json())
+    while len(seconds) <= signals:
+        begun = any(home.glob("runs/*.json"))
+        verb = ["resume"] if begun else ["run", "--config", str(config)]
+        process = subprocess.Popen(
+            [sys.executable, "-m", "flows", *verb],
+            cwd=ROOT,
+            env=os.environ | {"SENTEMB_HOME": str(home), "OMP_NUM_THREADS": "1"},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            process.wait(rng.uniform(0.0, LONGEST_RUN))
+        except subprocess.TimeoutExpired:
+            began = time.monotonic()
+            process.terminate()
+            ended += process.wait() in (STATUS, -signal.SIGTERM)
+            seconds.append(time.monotonic() - began)
+        else:  # it ended first
+            rmtree(home)
+    return (
+        "SIGTERM at a random moment of `python -m flows run` or `resume`, start-up included",
+        f"{signals} signals",
+        f"exit 143: {ended} of {signals}, the slowest in {max(seconds):.1f} s",
+        ended == signals and max(seconds) < SECONDS,
+    )
+
+
+def unnoticed(home: Path, flips: int) -> Line:
+    """Flip bits of every sealed file that is read back; count accepted changes."""
+    rng, accepted = random.Random(0), 0
+    files = sealed_files(home)
+    for each in files.values():
+        written = list(each.values())
+        for _ in range(flips):
+            found = each.accepted_after(rng.randrange(1 << 20))
+            accepted += any(value not in written for value in found)
+    return (
+        f"flip a bit in a file of the home that is read back: {', '.join(kind for kind in files)}",
+        f"{len(files)} kinds, {flips} times each",
+        f"a changed value accepted: {accepted} of {len(files) * flips}",
+        accepted == 0,
     )
 
 
@@ -188,6 +262,9 @@ def lines(folder: Path, options: argparse.Namespace) -> Iterator[Line]:
     source, store = write_corpus(folder / "documents.jsonl"), Store(folder / "undisturbed")
     undisturbed = run_of(source, store.root, 0, "undisturbed_run.py")["survivor"]
     yield killed(source, folder, options.homes, undisturbed)
+    yield terminated(source, folder, options.signals, undisturbed)
+    yield terminated_programs(source, folder, options.programs)
+    yield unnoticed(folder / "sealed", options.flips)
     yield broken(store, options.mutations)
     yield rebuilt(source, store, undisturbed)
     for locked in (True, False):
@@ -207,6 +284,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--homes", type=int, default=6, help="Runs to kill.")
     parser.add_argument("--mutations", type=int, default=100, help="Changes a kind of artifact.")
+    parser.add_argument("--signals", type=int, default=200, help="SIGTERMs to forked runs.")
+    parser.add_argument("--programs", type=int, default=20, help="SIGTERMs to programs.")
+    parser.add_argument("--flips", type=int, default=1000, help="Flipped bits a kind of file.")
     parser.add_argument("--races", type=int, default=20, help="Races for each number of processes.")
     parser.add_argument("--write", action="store_true", help="Into docs/reliability.md.")
     options = parser.parse_args()
