@@ -57,7 +57,7 @@ def test_an_absent_folder_or_a_disk_that_is_too_small_is_e601(tmp_path: Path):
     absent = tmp_path / "absent" / "vectors.parquet"
     with pytest.raises(StorageError, match=f"E601 {absent}"), disk.replacing(absent) as draft:
         draft.write_bytes(b"")
-    with pytest.raises(StorageError, match=r"E601 .*1,152,921,504\.6 GB.* GB are free at "):
+    with pytest.raises(StorageError, match=r"E601 .*1,152,921,504\.6 GB.* [kMG]B are free at "):
         disk.require_free(tmp_path, 1 << 60, "The vectors of 9 sentences")
 
 

@@ -128,7 +128,7 @@ def no_server(monkeypatch):
         ("reproduce mutual.t11 --steps 9", "E001", ["'mutual.t11'", "'mutual.t1'"]),
         ("reproduce few-shott", "E001", ["'few-shott'", "'few-shot'"]),
         ("gc --keep-runs -1", "E001", ["--keep-runs", ">= 0"]),
-        ("gc extra", "E001", ["`gc`", "extra", "`gc --help`"]),
+        ("gc extra", "E001", ["`gc`", "extra", "`python -m flows gc --help`"]),
         ("serve --port 99999", "E001", ["--port", "<= 65535"]),
         ("resume", "E001", ["failed", "killed"]),
         ("status nosuch", "E001", ["'nosuch'"]),
