@@ -7,6 +7,7 @@ command does.
 import hashlib
 import re
 import unicodedata
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -124,8 +125,10 @@ def with_full_paths(tree: Json) -> Json:
 
 def full_path(name: str) -> str:
     """Absolute path of an existing file or folder; any other name unchanged."""
-    exists = name and name not in BUILT_IN_ENCODERS and Path(name).exists()
-    return str(Path(name).absolute()) if exists else name
+    with suppress(OSError):  # a name longer than any path
+        if name and name not in BUILT_IN_ENCODERS and Path(name).exists():
+            return str(Path(name).absolute())
+    return name
 
 
 def table_at(tree: Json, path: str) -> Json:

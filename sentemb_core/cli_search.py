@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from sentemb_core.document_vectors import Hit
     from sentemb_core.retriever.index import Index
 
+MOST_BYTES = 64 << 20
+"""Bytes read of a file of queries or ids, which may be a pipe; a device never ends."""
+
 By = Literal["hybrid", "dense", "words"]
 
 
@@ -191,11 +194,17 @@ def lines_of(file: Path) -> list[str]:
         UnreadableSourceError: it is absent, or has another encoding.
     """
     try:
-        return file.read_text(encoding="utf-8").splitlines()
+        with file.open("rb") as opened:
+            text = opened.read(MOST_BYTES).decode()
     except (OSError, ValueError) as error:
         raise UnreadableSourceError(
             f"{file} must be a file with a text in each line, in UTF-8: {error}. Name another file."
         ) from error
+    if "\0" in text:
+        raise UnreadableSourceError(
+            f"{file} must be a file with a text in each line; found U+0000. Name another file."
+        )
+    return text.splitlines()
 
 
 def searching_model(source: str) -> str:

@@ -1,6 +1,7 @@
 """Shared by the command lines: results on stdout, messages on stderr, errors as exit codes."""
 
 import atexit
+import errno
 import gc
 import json
 import logging
@@ -84,6 +85,7 @@ def run(app: App, tokens: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.errors == "strict":
         sys.stdout.reconfigure(errors="backslashreplace")  # for letters that stdout lacks
     try:
+        _require_utf8(sys.argv[1:] if tokens is None else tokens)
         with terminable():
             answer = app.meta(
                 tokens, exit_on_error=False, print_error=False, result_action="return_value"
@@ -103,9 +105,32 @@ def run(app: App, tokens: Sequence[str] | None = None) -> int:
         return 0
     except Exception as error:
         show_traceback(error)
+        if isinstance(error, OSError) and error.errno in (errno.ENAMETOOLONG, errno.ELOOP):
+            complain(
+                f"{UsageError.code} A path leads to a file, by names of at most 255 bytes; found "
+                f"{error.filename!s:.80} ({error.strerror}). Name another path."
+            )
+            return UsageError.exit_code
         complain(internal_error(error))
         return SentembError.exit_code
     return answer if isinstance(answer, int) else 0
+
+
+def _require_utf8(tokens: Sequence[str]) -> None:
+    """Check that no argument has bytes outside UTF-8, which no later stage can encode.
+
+    Raises:
+        UsageError: with the argument.
+    """
+    for token in tokens:
+        try:
+            token.encode()
+        except UnicodeEncodeError as error:
+            shown = repr(token.encode("utf-8", "surrogateescape"))[1:]
+            raise UsageError(
+                f"Arguments are text in UTF-8; found {shown:.200}. Convert the text, or rename "
+                "the file."
+            ) from error
 
 
 def usage_message(error: CycloptsError, program: str) -> str:

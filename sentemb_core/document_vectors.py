@@ -13,6 +13,7 @@ import pyarrow as pa
 import torch
 from jaxtyping import Float32, Int64
 
+from sentemb_core.corpus.sentences import is_blank
 from sentemb_core.corpus.table import (
     Document,
     characters,
@@ -184,7 +185,7 @@ def query_vector(encoder: Encoder, query: str) -> Float32[np.ndarray, " dim"]:
     Raises:
         UsageError: the query is empty.
     """
-    if not query.strip():
+    if is_blank(query):
         raise UsageError(f"The query is empty (found {query!r}). Name a text to search for.")
     vector = embed_texts(encoder, [query], role="query")[0]
     prompted = encoder.prompts.before("query") + query

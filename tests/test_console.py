@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from sentemb_core import console
+from sentemb_core.cli import app
 from sentemb_core.console import complain, emit, log_to_stderr, remark, show, terminal_table
 
 CONTROLS = "\x1b]0;title\x07\x9b2J\x08\r\u202eback\u2066 end"
@@ -30,6 +31,30 @@ def test_numbers_are_aligned_right_and_brackets_are_text():
         "our[bold]model    0.5",
         "other           12.25",
     ]
+
+
+LONG_NAME = "x" * 300
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("search", "minilm", "storm \udce9", "docs.jsonl"), "E001"),
+        (("encode", "minilm", "caf\udce9.jsonl", "x.parquet"), "E001"),
+        (("encode", "minilm", f"{LONG_NAME}.jsonl", "x.parquet"), "E001"),
+        (("encode", "minilm", "docs.jsonl", f"{LONG_NAME}.parquet"), "E001"),
+        (("encode", LONG_NAME, "docs.jsonl", "x.parquet"), "E001"),
+        (("search", "minilm", "--queries", LONG_NAME, "docs.jsonl"), "E103"),
+        (("search", "minilm", "--queries", "/dev/zero", "docs.jsonl"), "E103"),
+        (("search", "minilm", "\u200b\ufeff", "docs.jsonl"), "E001"),
+        (("export", "minilm", LONG_NAME), "E001"),
+    ],
+)
+def test_odd_arguments_are_usage_errors(answer, tmp_path, monkeypatch, words, code):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "docs.jsonl").write_text('{"text": "One. Two."}\n', encoding="utf-8")
+    status, out, error = answer(app, *words)
+    assert (status, out, code in error) == (2 if code == "E001" else 3, "", True), error
 
 
 def test_a_long_word_is_cut_or_wrapped():

@@ -9,6 +9,7 @@ A preset named on the command line comes after the file, because a config.json s
 """
 
 import json
+import re
 import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields
@@ -43,6 +44,14 @@ from sentemb_core.options import CorpusOptions
 from sentemb_core.types import Json
 
 Model = TypeVar("Model", bound=BaseModel)
+
+DEEPEST = 20
+"""Most levels of settings; the deepest one has five."""
+
+MOST_BYTES = 1 << 20
+"""Bytes read of a file of settings; a config.json has some kilobytes."""
+
+SURROGATE = re.compile("[\ud800-\udfff]")
 
 AnyRun = InfoCSEIDC | InfoCSEPlus | FineTuneRun | MethodRun
 
@@ -155,15 +164,38 @@ def read_settings(file: Path) -> Json:
         UsageError: the file is absent or unreadable, or holds no table.
     """
     try:
-        text = file.read_text(encoding="utf-8")
+        with file.open("rb") as opened:  # a device never ends
+            text = opened.read(MOST_BYTES).decode()
         tree = json.loads(text) if file.suffix == ".json" else tomllib.loads(text)
     except FileNotFoundError:
         raise UsageError(f"There is no settings file {file}. Check --config.") from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise UsageError(f"Cannot read settings from {file}: {error}. Use TOML.") from None
     if not isinstance(tree, dict):
         raise UsageError(f"Cannot read settings from {file}: it holds no table. Use TOML.")
+    require_plain(tree)
     return tree
+
+
+def require_plain(tree: Json) -> None:
+    """Check that settings are not nested deeper than any setting is, and hold only text.
+
+    Raises:
+        UsageError: tables above `DEEPEST`, NUL, or half a surrogate pair.
+    """
+    waiting: list[tuple[int, Any]] = [(0, tree)]
+    while waiting:
+        depth, value = waiting.pop()
+        if depth > DEEPEST:
+            raise UsageError(f"Settings have at most {DEEPEST} levels of tables; found more.")
+        if isinstance(value, dict):
+            waiting += [(depth + 1, part) for part in (*value.keys(), *value.values())]
+        elif isinstance(value, list):
+            waiting += [(depth + 1, part) for part in value]
+        elif isinstance(value, str) and ("\0" in value or SURROGATE.search(value)):
+            raise UsageError(
+                f"Settings are text in UTF-8 without U+0000; found {value!r:.80}. Correct it."
+            )
 
 
 def parse_override(text: str) -> tuple[str, Any]:
@@ -173,14 +205,18 @@ def parse_override(text: str) -> tuple[str, Any]:
         raise UsageError(
             f"--set needs PATH=VALUE, found {text!r}. Example: --set training.steps=200."
         )
-    return path.strip(), parse_value(value.lstrip())  # a prompt may end in a blank
+    parsed = parse_value(value.lstrip())  # a prompt may end in a blank
+    if path.count(".") >= DEEPEST:
+        raise UsageError(f"The path of a setting has at most {DEEPEST} parts: found {path!r:.80}.")
+    require_plain({path.strip(): parsed})
+    return path.strip(), parsed
 
 
 def parse_value(text: str) -> Any:
     """`3`, `0.5`, `true`, `null` and `"quoted"` as in JSON; any other text is a string."""
     try:
         return json.loads(text)
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError):
         return text
 
 

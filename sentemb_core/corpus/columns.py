@@ -16,7 +16,7 @@ SENTENCE_COLUMNS = ("sentences", "titles")
 TEXT_COLUMNS = ("text", "body", "content", "document", "article", "abstract")
 ID_COLUMNS = ("id", "doc_id", "docid", "_id")
 COUNTERPARTS = ("title", "headline", "query", "question", "subject")
-NAME = 60  # characters of a column's name in a message
+NAME, SHOWN = 60, 40  # characters of a column's name, and columns, in a message
 
 
 class Row(NamedTuple):
@@ -82,7 +82,7 @@ def used_columns(config: CorpusConfig, names: Iterable[str]) -> Columns:
         if name is not None and name not in names:
             is_text = name in (columns.text, columns.sentences)
             raise MissingColumnError(
-                f"No column {name!r} ({option}): found {_listed(names)}"
+                f"No column {name!r} ({option}): found {listed(names)}"
                 f"{_hint(name, names, columns, is_text)}"
             )
     if columns.counterpart and columns.counterpart in (columns.text, columns.sentences):
@@ -116,7 +116,7 @@ def used_columns(config: CorpusConfig, names: Iterable[str]) -> Columns:
             return guessed
     raise MissingColumnError(
         f"No column is named {', '.join(SENTENCE_COLUMNS + TEXT_COLUMNS)}: found "
-        f"{_listed(names)}. Name the text by --text-column or --sentences-column."
+        f"{listed(names)}. Name the text by --text-column or --sentences-column."
     )
 
 
@@ -137,9 +137,11 @@ def composed(text: str) -> str:
     return unicodedata.normalize("NFC", text)
 
 
-def _listed(names: list[str]) -> str:
+def listed(names: list[str]) -> str:
     """Return the names, cut: without a header they are the cells of the first document."""
-    return repr([name if len(name) <= NAME else f"{name[:NAME]} ..." for name in names])
+    shown = [name if len(name) <= NAME else f"{name[:NAME]} ..." for name in names[:SHOWN]]
+    more = f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
+    return f"{shown}{more}"
 
 
 def _hint(name: str, names: list[str], columns: Columns, is_text: bool) -> str:
@@ -150,7 +152,7 @@ def _hint(name: str, names: list[str], columns: Columns, is_text: bool) -> str:
     """
     if (head := name.partition(".")[0]) in names and head != name:
         return f"; values inside {head!r} are not read: make columns of them first."
-    free = [column for column in names if column not in columns]
+    free = [column for column in names[:1_000] if column not in columns]
     similar = difflib.get_close_matches(name, free, n=1)
     longer = [column for column in free if f"_{name}".lower() in f"_{column}".lower()]
     usual = [column for column in SENTENCE_COLUMNS + TEXT_COLUMNS if column in free]

@@ -11,7 +11,7 @@ from typing import Any
 
 from sentemb_core.config.run import CorpusConfig
 from sentemb_core.corpus.checks import EXCERPT, BadRow
-from sentemb_core.corpus.columns import Columns, Row, used_columns
+from sentemb_core.corpus.columns import Columns, Row, listed, used_columns
 from sentemb_core.corpus.source import BOM, ROW_BYTES, open_bytes, source_format
 from sentemb_core.errors import MissingColumnError, UnreadableSourceError
 
@@ -36,6 +36,7 @@ def csv_rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
         mark = mark or separator(first)
         rows = _rows(lines, mark)
         header, columns = _header(next(rows, []), lines, config)
+        used = {name: header.index(name) for name in columns if name is not None}
         swallowing: list[str] = []
         for number, cells in enumerate(rows):
             where = f"{name}, line {lines.number}"
@@ -46,7 +47,7 @@ def csv_rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
             elif isinstance(cells, csv.Error) or len(cells) != len(header):
                 yield BadRow(where, number, "broken-row", lines.first)
             else:
-                record = dict[str, Any](zip(header, cells, strict=True))
+                record: dict[str, Any] = {name: cells[place] for name, place in used.items()}
                 if lines.count > 2 and _has_rows(cells, mark):
                     swallowing.append(f"line {lines.number} ({lines.count} lines)")
                 if columns.sentences:
@@ -91,7 +92,8 @@ def _header(
         raise header
     if len(set(header)) < len(header):
         raise MissingColumnError(
-            f"Column names of {name} must be unique: found {header}. Rename the repeated columns."
+            f"Column names of {name} must be unique: found {listed(header)}. Rename the repeated "
+            "columns."
         )
     try:
         return header, used_columns(config, header)
@@ -248,7 +250,7 @@ class _Lines:
 
     def _skip_line(self, line: bytes) -> None:
         """Skip a line above ROW_BYTES and raise the error of a field over the limit: one row."""
-        self.first = line[: 4 * EXCERPT].decode(self._encoding, "surrogateescape")
+        self.first = line[: 4 * EXCERPT].decode(self._encoding, "backslashreplace")
         self._last = ""
         self.count = 1
         while line and not line.endswith(b"\n"):
@@ -261,7 +263,7 @@ class _Lines:
         try:
             text = line.decode(self._encoding)
         except UnicodeDecodeError as error:
-            text = line.decode(self._encoding, "surrogateescape")
+            text = line.decode(self._encoding, "backslashreplace")
             if self.bad_byte is None:
                 self.bad_byte = self._end + error.start
         return text if self._end else text.removeprefix(BOM)

@@ -47,6 +47,10 @@ MANY_TITLES = 0.1
 """Share of counterparts above which a warning follows: in nine open corpora with titles, at most
 3.6 % of the documents have their own title of three or more words within a sentence."""
 
+HOPELESS_ROWS, HOPELESS_SHARE = 1_000_000, 0.999
+"""After so many rows, and with this share of them refused, the reading stops: a minute of it gave
+nothing, and a wrong column or file is the cause."""
+
 PAIRS_SHARE = 0.02  # below it nearly every document is one sentence: a splitter or column mistake
 
 WAYS_OUT = {
@@ -285,6 +289,25 @@ def _checked(
             yield row, checked_document(row, config, split, counts)
         except RefusedError as error:
             quarantine.add(row, error.reason, error.text)
+            if counts["rows_read"] >= HOPELESS_ROWS:
+                _require_usable(counts["rows_read"], quarantine)
+
+
+def _require_usable(read: int, quarantine: Quarantine) -> None:
+    """Stop the reading of a source whose rows are nearly all refused.
+
+    Raises:
+        EmptyCorpusError: E101.
+    """
+    refused = sum(quarantine.counts.values())
+    if refused < HOPELESS_SHARE * read:
+        return
+    reasons = ", ".join(f"{count:,} {REASONS[code]}" for code, count in quarantine.counts.items())
+    ways = "".join(f" {WAYS_OUT[code]}." for code in WAYS_OUT if code in quarantine.counts)
+    raise EmptyCorpusError(
+        f"More than one in {round(1 / (1 - HOPELESS_SHARE)):,} rows must be usable; of the first "
+        f"{read:,} rows, {refused:,} are not: {reasons}.{ways}"
+    )
 
 
 def _sampled(

@@ -6,7 +6,7 @@ import re
 from collections.abc import Generator, Iterator
 from contextlib import closing
 from io import BufferedReader
-from itertools import chain, count, islice
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -28,22 +28,30 @@ def json_rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
     The columns are the keys of the first records. The file is read again to find a named column
     that they lack: few records may have a counterpart.
     """
-    records = _records(config)
-    head = list(islice(records, PEEK_ROWS))
-    objects = [record[2] for record in head if not isinstance(record, BadRow)]
-    keys = dict.fromkeys(chain(*objects))
-    absent = set(filter(None, named_columns(config))) - keys.keys() if objects else set[str]()
-    found: set[str] = set()
-    with closing(_records(config)) as again:
-        while found < absent and (record := next(again, None)):
-            found |= set() if isinstance(record, BadRow) else absent & record[2].keys()
-    columns = used_columns(config, [*keys, *found]) if objects else None
-    for record in chain(head, records):
+    keys = _keys(config)
+    columns = None if keys is None else used_columns(config, keys)
+    for record in _records(config):
         if isinstance(record, BadRow):
             yield record
         else:
             columns = columns or used_columns(config, record[2])
             yield columns.row(*record)
+
+
+def _keys(config: CorpusConfig) -> list[str] | None:
+    """Return the keys of the first records, and named columns of any; None without an object."""
+    keys: dict[str, None] = {}
+    objects = 0
+    with closing(_records(config)) as records:
+        for place, record in enumerate(records):
+            if place >= PEEK_ROWS and keys.keys() >= set(filter(None, named_columns(config))):
+                break
+            if isinstance(record, BadRow):
+                continue
+            objects += 1
+            wanted = record[2].keys() if place < PEEK_ROWS else named_columns(config)
+            keys |= dict.fromkeys(key for key in wanted if key in record[2])
+    return list(keys) if objects else None
 
 
 def _records(config: CorpusConfig) -> Generator[JsonRow | BadRow]:
@@ -169,9 +177,9 @@ class _Window:
                     self._at = end
                     return value
             except (ValueError, RecursionError) as error:
-                if len(self._text) > ROW_BYTES or not self._grow(size):
+                if len(self._text) - self._at >= ROW_BYTES or not self._grow(size):
                     raise self._broken(f"element {number}: {error}") from error
-            size *= 2
+            size = min(2 * size, ROW_BYTES)
 
     def _grow(self, size: int) -> bool:
         """Append up to `size` bytes of text and drop decoded text; return False at the end."""

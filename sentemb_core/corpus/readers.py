@@ -2,19 +2,19 @@
 
 import csv
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from itertools import chain, islice
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from sentemb_core.config.run import CorpusConfig
 from sentemb_core.corpus.checks import BadRow
-from sentemb_core.corpus.columns import Columns, Row, used_columns
+from sentemb_core.corpus.columns import Row, used_columns
 from sentemb_core.corpus.csv_rows import csv_rows
 from sentemb_core.corpus.json_rows import PEEK_ROWS, json_rows
 from sentemb_core.corpus.markup import plain_text
+from sentemb_core.corpus.parquet_rows import arrow_rows, parquet_rows
 from sentemb_core.corpus.source import (
     BOM,
     ROW_BYTES,
@@ -24,7 +24,7 @@ from sentemb_core.corpus.source import (
     source_format,
     text_files,
 )
-from sentemb_core.corpus.table import READ_ROWS, Batch
+from sentemb_core.corpus.table import READ_ROWS
 from sentemb_core.errors import MissingColumnError, UnreadableSourceError
 
 
@@ -43,7 +43,7 @@ def rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
         )
     try:
         yield from READERS[kind](config)
-    except (pa.ArrowException, csv.Error, EOFError, zlib.error, OSError) as error:
+    except (pa.ArrowException, csv.Error, EOFError, zlib.error, OSError, UnicodeError) as error:
         if isinstance(error, UnreadableSourceError):
             raise
         raise UnreadableSourceError(
@@ -57,6 +57,8 @@ def _advice(error: Exception) -> str:
             return "Let this user read it."
         case ConnectionError() | TimeoutError():
             return "The network failed: run again."
+        case UnicodeError():
+            return "Name its encoding by --encoding."
         case csv.Error():
             return "Save it with the line end \\n or \\r\\n after each row."
         case _:
@@ -82,40 +84,6 @@ def places(config: CorpusConfig, numbers: Collection[int]) -> dict[int, str]:
         if len(place_of) == len(numbers):
             break
     return place_of
-
-
-def parquet_rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
-    """Yield the rows of a Parquet file; only the used columns are read."""
-    name = Path(config.source).name
-    with pq.ParquetFile(config.source, buffer_size=1 << 20, pre_buffer=False) as file:
-        columns = used_columns(config, file.schema_arrow.names)
-        names = list(dict.fromkeys(name for name in columns if name is not None))
-        batches = file.iter_batches(READ_ROWS, columns=names, use_threads=False)
-        yield from _arrow_rows(name, columns, batches)
-
-
-def _arrow_rows(name: str, columns: Columns, batches: Iterable[Batch]) -> Iterator[Row | BadRow]:
-    number = 0
-    for batch in batches:
-        for record in _records(batch):
-            where = f"{name}, row {number}"
-            if record is None:
-                yield BadRow(where, number, "encoding", "a string that is not UTF-8")
-            else:
-                yield columns.row(where, number, record)
-            number += 1
-
-
-def _records(batch: Batch) -> Iterator[dict[str, object] | None]:
-    """Yield rows as dicts; None for a row with an undecodable string."""
-    try:
-        yield from batch.to_pylist()
-    except UnicodeDecodeError:
-        if len(batch) == 1:
-            yield None
-        else:
-            for row in range(len(batch)):
-                yield from _records(batch.slice(row, 1))
 
 
 def folder_rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
@@ -151,7 +119,7 @@ def saved_rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
     columns = used_columns(config, data.column_names)
     batches = data.with_format("arrow").iter(READ_ROWS)
     tables = (batch for table in batches for batch in table.to_batches())
-    yield from _arrow_rows(Path(config.source).name, columns, tables)
+    yield from arrow_rows(config, columns, tables)
 
 
 def hub_rows(config: CorpusConfig) -> Iterator[Row | BadRow]:

@@ -1,8 +1,10 @@
 """A corpus source: its format, its files, their bytes and digest."""
 
+import codecs
 import gzip
 import hashlib
 import os
+import string
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator
 from io import BufferedReader
@@ -11,6 +13,7 @@ from typing import Any, Literal, cast
 
 from sentemb_core.config.run import CorpusConfig
 from sentemb_core.encoder.names import PUBLISHED
+from sentemb_core.encoder.safety import require_ordinary
 from sentemb_core.errors import EmptyCorpusError, UnreadableSourceError, UsageError
 from sentemb_core.store.objects import file_digest
 
@@ -25,8 +28,17 @@ SUFFIXES: dict[str, Format] = {
     ".parquet": "parquet",
 }
 TEXT_SUFFIXES = (".txt", ".md")
-ROW_BYTES = 64 << 20  # a longer line comes in parts: memory stays bounded
+ROW_BYTES = 32 << 20
+"""A longer line comes in parts and its row is refused. A line of JSON takes up to 36 times its
+bytes in memory (`[[]]` repeated)."""
+
+MOST_BYTES, MOST_RATIO = 256 << 20, 100
+"""Most text of a compressed file, the larger of the two. Texts are compressed to a third or, if
+they repeat, to a thirtieth."""
+
 BOM = "\ufeff"
+LETTERS = string.ascii_letters + string.digits + '\t,;:"+-.{}[]'
+"""Letters of ASCII that a reader looks for, or that begin an escape in some encodings."""
 
 
 def source_format(source: str) -> Format:
@@ -37,7 +49,14 @@ def source_format(source: str) -> Format:
         EmptyCorpusError: E101, a file of 0 bytes.
     """
     path = Path(source)
-    if path.is_dir():
+    try:
+        is_folder = path.is_dir()
+    except OSError as error:  # a name above 255 bytes, a circle of links
+        raise UnreadableSourceError(
+            f"A corpus is at a path; {source[:80]!r} cannot be opened: {error.strerror}. Name "
+            "another path."
+        ) from error
+    if is_folder:
         return _folder_format(path)
     suffix = _suffix(path)
     if path.is_file():
@@ -53,6 +72,7 @@ def source_format(source: str) -> Format:
                 "name another one."
             )
         return SUFFIXES[suffix]
+    _require_ordinary(path)
     if suffix not in SUFFIXES and PUBLISHED.fullmatch(source):
         return "hub"
     raise UnreadableSourceError(
@@ -106,6 +126,8 @@ def _suffix(path: Path) -> str:
 
 def _folder_format(path: Path) -> Format:
     if (path / "dataset_info.json").is_file() or (path / "dataset_dict.json").is_file():
+        for file in path.rglob("*"):
+            _require_ordinary(file)
         return "saved"
     if next(text_files(path), None) is not None:
         return "folder"
@@ -118,6 +140,20 @@ def _folder_format(path: Path) -> Format:
         f"{f' ({links} are links, which are not followed)' if links else ''}. Name a file or "
         "another folder."
     )
+
+
+def _require_ordinary(path: Path) -> None:
+    """Refuse a path that could block or never end.
+
+    Raises:
+        UnreadableSourceError: E103.
+    """
+    try:
+        require_ordinary(path)
+    except OSError as error:
+        raise UnreadableSourceError(
+            f"A corpus is a file or a folder; of {path}, {error}. Write its content to a file."
+        ) from error
 
 
 def _refuse_folder(error: OSError) -> None:
@@ -143,15 +179,25 @@ def call_datasets(function: str, name: str, **options: Any) -> Any:
 
 
 def require_encoding(name: str) -> None:
-    """Check that Python knows the encoding.
+    """Check that Python knows the encoding, and that it is one of text files.
+
+    Every line is decoded alone, and a broken one is refused alone. So ASCII must be itself, which
+    it is not in idna, utf-7, hz or EBCDIC.
 
     Raises:
-        UsageError: it does not.
+        UsageError: it is no such encoding.
     """
     try:
         "\n".encode(name)
-    except (LookupError, UnicodeError) as error:
+        codec = codecs.lookup(name).name
+        keeps = LETTERS.encode(name).endswith(LETTERS.encode())
+    except (LookupError, ValueError) as error:  # a ValueError: NUL in the name
         raise UsageError(f"Unknown encoding {name!r}: try utf-8 or cp1252.") from error
+    if not (keeps or codec.startswith(("utf-16", "utf-32"))):
+        raise UsageError(
+            f"Text files have an encoding that keeps ASCII; {name!r} does not. Convert the file to "
+            "UTF-8 first."
+        )
 
 
 def open_bytes(config: CorpusConfig) -> BufferedReader:
@@ -165,7 +211,7 @@ def open_bytes(config: CorpusConfig) -> BufferedReader:
         )
     path = Path(config.source)
     zipped = path.suffix.lower() == ".gz"
-    file = BufferedReader(cast(Any, gzip.open(path))) if zipped else path.open("rb")  # noqa: SIM115
+    file = BufferedReader(cast(Any, _Unzipped(path))) if zipped else path.open("rb")
     if file.peek(2).startswith((BOM_UTF16_LE, BOM_UTF16_BE)):  # "Unicode text" of spreadsheets
         file.close()
         raise UnreadableSourceError(
@@ -173,6 +219,29 @@ def open_bytes(config: CorpusConfig) -> BufferedReader:
             "which has no line end 0x0A. Convert it to UTF-8 first."
         )
     return file
+
+
+def most_text(path: Path) -> int:
+    """Return how many bytes of text a compressed file may have."""
+    return max(MOST_BYTES, MOST_RATIO * path.stat().st_size)
+
+
+class _Unzipped(gzip.GzipFile):
+    """A gzipped file that ends with an error where it has more bytes than texts can have."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._left = most_text(path)
+
+    def read(self, size: int | None = -1) -> bytes:
+        data = super().read(size)
+        self._left -= len(data)
+        if self._left < 0:
+            raise UnreadableSourceError(
+                f"A gzipped file of texts has at most {MOST_RATIO} times its own bytes, or "
+                f"{MOST_BYTES >> 20} MB; {self.name} has more. Unzip it first."
+            )
+        return data
 
 
 def lines(file: BufferedReader) -> Iterator[bytes]:

@@ -7,6 +7,7 @@ torch nor transformers.
 import json
 import os
 import re
+import stat
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from fnmatch import fnmatch
@@ -106,6 +107,25 @@ def is_panic(error: BaseException) -> bool:
     return type(error).__name__ == "PanicException"
 
 
+def is_special(path: Path) -> bool:
+    """Return whether a path is a FIFO, a device or a socket: to open it may wait for ever."""
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError):  # absent, or no path
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+def require_ordinary(path: Path) -> None:
+    """Check before opening that a path is no FIFO, device or socket.
+
+    Raises:
+        OSError: it is.
+    """
+    if is_special(path):
+        raise OSError("it is a FIFO, a device or a socket")
+
+
 def refuse_outside(folder: Path) -> None:
     """Refuse a folder whose settings or links lead out of it.
 
@@ -118,6 +138,11 @@ def refuse_outside(folder: Path) -> None:
     for path in sorted(root.rglob("*")):  # which does not enter a linked folder
         if path.is_symlink():
             _refuse_link(path, root)
+        if is_special(path):
+            raise UnsafeModelError(
+                f"A model folder has files alone; {path} is a FIFO, a device or a socket. Copy the "
+                "encoder again."
+            )
         if path.is_file() and any(fnmatch(path.name, pattern) for pattern in SETTINGS):
             for key, text in _named_paths(path):
                 if OUTSIDE.match(text):

@@ -149,7 +149,7 @@ def open_index(index: Path) -> pq.ParquetFile:
         UsageError: the file is no Parquet, is empty, or lacks sentences or vectors.
     """
     form = "An index is a Parquet file that `encode --by sentence` writes"
-    if not index.exists():
+    if not index.is_file():
         raise UsageError(f"{form}; found no file at {index}.")
     try:
         file = pq.ParquetFile(index)

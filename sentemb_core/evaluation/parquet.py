@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from sentemb_core.encoder.safety import require_ordinary
 from sentemb_core.errors import BadDataError, MissingColumnError, UnreadableSourceError
 from sentemb_core.formats import counted
 
@@ -22,6 +23,7 @@ def table_of(path: Path, what: str, wanted: Sequence[str] = ()) -> Any:
         MissingColumnError: E104, it lacks a `wanted` column.
     """
     try:
+        require_ordinary(path)
         table = pq.read_table(path)
     except (OSError, pa.ArrowInvalid) as error:
         raise UnreadableSourceError(

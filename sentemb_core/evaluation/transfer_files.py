@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from jaxtyping import Float64
 
 from sentemb_core.config.suite import DOMAINS, ProbeTask
+from sentemb_core.encoder.safety import require_ordinary
 from sentemb_core.errors import BadDataError, UnreadableSourceError
 from sentemb_core.evaluation.parquet import (
     refuse_rows,
@@ -144,6 +145,7 @@ def read_probing(name: str, path: Path) -> TransferTask:
         BadDataError: a line has another form, or a part is missing.
     """
     try:
+        require_ordinary(path)
         lines = path.read_text("utf-8").split("\n")  # a text may contain other line ends
     except (OSError, UnicodeDecodeError) as error:
         raise UnreadableSourceError(

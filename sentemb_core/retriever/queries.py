@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Sequence
 
+from sentemb_core.corpus.sentences import is_blank
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.encoder.safety import tokenising
 from sentemb_core.encoder.vocabulary import unknown_tokens
@@ -23,7 +24,7 @@ def check_queries(queries: Sequence[str]) -> None:
         UsageError: with its place, if there are several.
     """
     for place, query in enumerate(queries):
-        if not query.strip():
+        if is_blank(query):
             which = "The query" if len(queries) == 1 else f"Query {place + 1} of {len(queries)}"
             raise UsageError(f"{which} is empty (found {query!r}). Name a text to search for.")
 

@@ -2,9 +2,13 @@
 
 import json
 import re
+from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from flows import presets
 from flows.benchmark_settings import BenchmarkSettings
@@ -328,8 +332,8 @@ def test_a_rate_of_the_other_kind_of_encoder_is_warned_of(
 def test_a_preset_in_a_file_comes_before_the_other_settings(tmp_path: Path):
     file = written(tmp_path, 'preset = "v2"\n[training.method]\nname = "hicl"\nsegment = 24\n')
     paths = by_path({"method": "hicl", "preset": "v2"})
-    for given in ({"file": file}, paths):
-        run = made("training.method.alpha=0.2", **given)
+    for layer in ({"file": file}, paths):
+        run = made("training.method.alpha=0.2", **layer)
         method = run.training.method
         assert (method.name, method.beta, method.alpha) == ("hicl", 3e-5, 0.2)
         assert (run.training.learning_rate, run.training.batch_size) == (3e-5, 256)
@@ -419,6 +423,52 @@ def test_the_presets_auto_and_edges_change_only_the_annotation():
     assert (run.annotation.min_distance, run.annotation.positives) == (2, "related")
     assert (run.training, run.encoder) == (made().training, made().encoder)
     assert made("annotation.positives=edge", preset="auto") == made(preset="edges")
+
+
+PIECES = st.sampled_from(
+    ["training", "corpus", ".", "encoder.name", "steps", "training.method", "annotation", "[", "]",
+     "{", "}", '"a"', ":", ",", "1e999", "NaN", "null", "-1", "9" * 5_000, "\\u0000", "\\ud800",
+     "=", "a." * 30, "[" * 3_000, '{"a":' * 3_000, "\0", "\ud800", "true", "\n", "'", " "]
+)  # fmt: skip
+TEXT = st.lists(PIECES, max_size=8).map("".join)
+PATHS = st.sampled_from(
+    ["training.steps", "training.method", "corpus.encoding", "corpus.source", "encoder", "name",
+     "training", "labels.source", "encoder.query_prompt", "rounds.max_rounds", "seed", "preset"]
+)  # fmt: skip
+
+
+@given(st.lists(st.tuples(PATHS | TEXT, TEXT).map("=".join), max_size=3))
+def test_any_override_is_a_setting_or_a_usage_error(overrides: list[str]):
+    with suppress(UsageError):
+        made(*overrides)
+
+
+@given(TEXT | st.binary(max_size=40), st.sampled_from(["run.toml", "config.json"]))
+def test_any_file_has_settings_or_is_a_usage_error(content: str | bytes, name: str):
+    with TemporaryDirectory() as folder, suppress(UsageError):
+        file = Path(folder, name)
+        data = content if isinstance(content, bytes) else content.encode("utf-8", "replace")
+        file.write_bytes(data)
+        made(file=file)
+
+
+@pytest.mark.parametrize(
+    "override",
+    ["a" + ".a" * 10_000 + "=1", "training=" + '{"a":' * 500 + "1" + "}" * 500,
+     'corpus.encoding="a\\u0000b"', 'encoder.name="\\ud800"'],
+    ids=["deep path", "deep value", "NUL", "half a pair"],
+)  # fmt: skip
+def test_deep_and_unreadable_settings_are_usage_errors(tmp_path: Path, override: str):
+    assert refused(override)
+    path, _, value = override.partition("=")
+    text = "{" + f'"{path.split(".")[0]}": {value}' + "}"
+    if "." not in path[20:]:
+        with pytest.raises(UsageError):
+            made(file=written(tmp_path, text, "config.json"))
+    with pytest.raises(UsageError):
+        made(file=written(tmp_path, f"{path} = 1\nx = " + "[" * 5_000))
+    with pytest.raises(UsageError):
+        made(file=Path("/dev/zero"))
 
 
 def test_settings_of_an_unnamed_method_are_those_of_self_annotation():
