@@ -63,7 +63,7 @@ def is_index(source: str) -> bool:
         return False
     try:
         names = set(pq.read_schema(source).names)
-    except (OSError, pa.ArrowException):
+    except (OSError, pa.ArrowException, UnicodeDecodeError):
         return False
     return {"doc_id", "embedding"} <= names <= {*CELLS, "embedding"}
 
@@ -75,7 +75,7 @@ def require_writer(index: Path, digest: str) -> None:
         OtherEncoderError: another encoder wrote it, or it names no encoder.
     """
     metadata: dict[bytes, bytes] = pq.read_schema(index).metadata or {}
-    writer = metadata.get(ENCODER, b"").decode()
+    writer = metadata.get(ENCODER, b"").decode(errors="replace")
     if not writer:
         raise OtherEncoderError(
             f"{index} does not name the encoder of its vectors: another program wrote it. `encode` "

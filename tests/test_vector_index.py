@@ -1,6 +1,7 @@
 """An index is searched only by the encoder that wrote it, and gives what its corpus gives."""
 
 import json
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,12 @@ from sentemb_core.document_vectors import (
 )
 from sentemb_core.encoder.checkpoint import encoder_digest, load_encoder, save_encoder
 from sentemb_core.encoder.encoder import Encoder
-from sentemb_core.errors import BadDataError, OtherEncoderError, UnreadableSourceError
+from sentemb_core.errors import (
+    BadDataError,
+    OtherEncoderError,
+    SentembError,
+    UnreadableSourceError,
+)
 from sentemb_core.vector_index import CELLS, is_index, require_writer, row_groups
 from tests.tiny import bert, static
 
@@ -214,3 +220,18 @@ def test_a_row_group_that_begins_inside_a_document_is_refused(corpus: Path):
     with pytest.raises(BadDataError) as error:
         found_in(static(), index, "w5")
     assert "'d2'" in str(error.value)
+
+
+def test_a_flipped_footer_is_refused_or_read(encoder: Encoder, corpus: Path):
+    """The pages have checksums, and the footer has none."""
+    index = index_of(encoder, corpus)
+    content = index.read_bytes()
+    size = int.from_bytes(content[-8:-4], "little") + 8
+    for at in range(len(content) - size, len(content), 3):
+        flipped = bytearray(content)
+        flipped[at] ^= 1 << at % 8
+        index.write_bytes(flipped)
+        with suppress(SentembError):
+            if is_index(str(index)):
+                require_writer(index, encoder_digest(encoder))
+                nearest_documents(np.ones(16, np.float32), indexed(encoder, index), 3)

@@ -23,6 +23,7 @@ from sentemb_core.retriever.fusion import Among, Scores
 from sentemb_core.retriever.index_build import Written, write_index
 from sentemb_core.retriever.index_files import (
     IndexFile,
+    checksums_below,
     drafted,
     read_index_file,
     sizes_below,
@@ -349,6 +350,7 @@ def _described(
         dim=dim,
         exact=exact,
         bytes=sizes_below(draft),
+        checksums=checksums_below(draft),
         approximate=written.approximate,
     )
     write_index_file(draft, stated)

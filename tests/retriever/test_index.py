@@ -1,6 +1,7 @@
 """An index finds what the retriever's scores say, and is refused where it cannot be trusted."""
 
 import json
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -312,6 +313,32 @@ def test_a_damaged_index_is_refused(index, damage):
     damage(index.folder)
     with pytest.raises(UnreadableSourceError):
         Index.open(index.folder, index.retriever)
+
+
+def test_a_flipped_bit_in_any_file_of_an_index_is_found(index):
+    """A wrong bound in a list of words would end the process."""
+    files = sorted(file for file in index.folder.rglob("*") if file.is_file())
+    for number, file in enumerate(files):
+        content = file.read_bytes()
+        for at in (7 * number % len(content), len(content) // 2, len(content) - 1):
+            flipped = bytearray(content)
+            flipped[at] ^= 1 << number % 8
+            file.write_bytes(flipped)
+            if file.name == "index.json":
+                with suppress(UnreadableSourceError, OtherEncoderError):
+                    Index.open(index.folder, index.retriever)
+            else:
+                with pytest.raises(UnreadableSourceError, match=file.name):
+                    Index.open(index.folder, index.retriever)
+        file.write_bytes(content)
+    assert len(Index.open(index.folder, index.retriever)) == 120
+
+
+def test_an_index_of_an_earlier_version_has_no_checksums(index):
+    stated = json.loads((index.folder / "index.json").read_text())
+    assert stated.pop("checksums").keys() == stated["bytes"].keys()
+    (index.folder / "index.json").write_text(json.dumps(stated))
+    assert len(Index.open(index.folder, index.retriever)) == 120
 
 
 def test_every_file_of_an_index_is_needed(tmp_path):
