@@ -27,8 +27,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import ValidationError
-
 from sentemb_core.errors import (
     BrokenFileError,
     RegistryDownError,
@@ -464,16 +462,18 @@ def downloaded(version: ModelVersion, item: str, drafts: Path) -> Path:
     with registry_client() as client:
         from mlflow.artifacts import download_artifacts
 
-        source = client.get_model_version_download_uri(version.name, str(version.version))
-        _refuse_other_host(version, source, tracking_uri(home))
-        local = None if source.startswith("file:") else str(drafts)
-        uri = tracking_uri(home)
         try:
+            source = client.get_model_version_download_uri(version.name, str(version.version))
+            _refuse_other_host(version, source, tracking_uri(home))
+            local = None if source.startswith("file:") else str(drafts)
+            uri = tracking_uri(home)
             return Path(download_artifacts(f"{source}/{item}", dst_path=local, tracking_uri=uri))
-        except ValueError as error:  # of a server's odd answer
+        except SentembError:
+            raise
+        except (TypeError, ValueError) as error:  # of an odd address, or a server's odd answer
             raise RegistryDownError(
-                f"The files of {version.uri} cannot be fetched: {first_line(error)}. Is the server "
-                "of its storage an MLflow server?"
+                f"The files of {version.uri} cannot be fetched: {first_line(error)}. Is its source "
+                "the storage of its registry, and an MLflow server there?"
             ) from error
 
 
@@ -510,7 +510,10 @@ def read_version(entity: "Entity") -> ModelVersion:
     stated = {key: entity.tags.get(f"artifact.{key}") for key in ArtifactRef.model_fields}
     try:
         artifact = ArtifactRef.model_validate(stated)
-    except ValidationError as error:
+        number = int(entity.version)
+        tags = dict(entity.tags)
+        return ModelVersion(name=entity.name, version=number, artifact=artifact, tags=tags)
+    except (TypeError, ValueError) as error:
         found = "a broken one" if all(stated.values()) else "none"
         raise UnsafeModelError(
             f"A version needs the digest of its files; version {entity.version} of {entity.name!r} "
@@ -519,12 +522,6 @@ def read_version(entity: "Entity") -> ModelVersion:
             f"`MlflowClient().delete_registered_model_alias({entity.name!r}, ALIAS)` "
             "(docs/serving.md)."
         ) from error
-    return ModelVersion(
-        name=entity.name,
-        version=int(entity.version),
-        artifact=artifact,
-        tags=dict(entity.tags),
-    )
 
 
 def all_pages(search: Callable[..., Any]) -> Iterator[Any]:

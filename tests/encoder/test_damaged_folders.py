@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sentemb_core.encoder.batching import embed_texts
@@ -19,6 +19,7 @@ from sentemb_core.errors import SentembError
 from tests.encoder.published import edit_json, read
 from tests.encoder.starting import start
 from tests.encoder.test_layouts import as_model2vec, in_sub_folder
+from tests.examples import fixed
 
 ODD = [None, True, -1, 0, 1, 3, 10**5, 1.5, "", "a", "../a", "/etc/passwd", [], [1], {}, {"a": 1}]
 NAMES = ["config.json", "adapter_config.json", "pytorch_model.bin", "model.onnx", "vocab.txt"]
@@ -42,7 +43,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 def places(content: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """The paths of all entries below a JSON value, at most five of a long list or object."""
+    """The paths of all entries below a JSON value, at most 40 of a long list or object."""
     entries = content.items() if isinstance(content, dict) else enumerate(content)
     found = []
     for key, value in list(entries)[:40]:
@@ -99,7 +100,7 @@ def change(folder: Path, data: st.DataObject) -> None:
         edit_bytes(file, data)
 
 
-@settings(suppress_health_check=list(HealthCheck), derandomize=True)
+@fixed(60)
 @given(st.data())
 def test_a_changed_folder_is_read_or_refused(folders: list[Path], data: st.DataObject):
     source = data.draw(st.sampled_from(folders))

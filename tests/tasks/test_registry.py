@@ -4,11 +4,13 @@ import multiprocessing
 import os
 import shutil
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from requests import HTTPError
 from safetensors.numpy import save_file
 
@@ -43,8 +45,10 @@ from tasks.registry import (
     promote,
     register,
     registered_artifacts,
+    versions,
 )
 from tasks.servers import EXPERIMENT, experiment_id, mlflow_client, tracking_uri
+from tests.examples import fixed
 from tests.retriever.made import retriever
 from tests.tiny import static
 from tests.waiting import LONG
@@ -402,6 +406,41 @@ def test_a_damaged_database_is_named(home, tmp_path, monkeypatch, content: bytes
     with pytest.raises(RegistryDownError, match=r"mlflow\.db") as refused:
         find_encoder("models:/usgov/1")
     assert refused.value.code == "E703"
+
+
+CELLS = {
+    "model_versions": ("source", "storage_location", "run_id", "status", "current_stage"),
+    "model_version_tags": ("key", "value"),
+    "registered_model_aliases": ("alias", "version"),
+    "registered_models": ("description", "creation_time"),
+    "runs": ("artifact_uri", "status", "lifecycle_stage", "experiment_id"),
+    "experiments": ("artifact_location", "lifecycle_stage", "name"),
+}
+ODD = [None, "", "x", "-1", 7, -1, 2**70, 1.5, "é\ud800", "../..", "/etc", "file:///etc", "a\0b"]
+ODD += ["http://127.0.0.1:9/x", "mlflow-artifacts:/x", "zzz://x", "runs:/x/y", b"\xff", "f" * 64]
+
+
+@fixed(40)
+@given(
+    cell=st.sampled_from([(table, name) for table, names in CELLS.items() for name in names]),
+    row=st.integers(0, 5),
+    value=st.sampled_from(ODD) | st.text(max_size=8) | st.binary(max_size=4),
+    asked=st.sampled_from(["models:/usgov@champion", "models:/usgov/1"]),
+)
+def test_a_changed_registry_is_read_or_refused(home, with_canaries, cell, row, value, asked):
+    table, column = cell
+    with closing(sqlite3.connect(home / "mlflow.db", isolation_level=None)) as database:
+        rows = database.execute(f"SELECT rowid, {column} FROM {table}").fetchall()
+        number, before = rows[row % len(rows)] if rows else (0, None)
+        update = f"UPDATE {table} SET {column} = ? WHERE rowid = ?"
+        with suppress(sqlite3.Error, UnicodeEncodeError, OverflowError):  # no such value
+            database.execute(update, (value, number))
+        try:
+            for opened in (find_encoder, canaries_of, lambda _: versions()):
+                with suppress(SentembError):
+                    opened(asked)
+        finally:
+            database.execute(update, (before, number))
 
 
 @pytest.fixture
