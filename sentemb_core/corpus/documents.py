@@ -234,7 +234,7 @@ def usable_documents(
 
 def source_ids(config: CorpusConfig) -> Iterator[str]:
     """Yield the readable ids of all rows of the source, including refused rows."""
-    if source_format(config.source) == "folder":
+    if source_format(config.source) == "folder" and config.id_column is None:
         folder = Path(config.source)
         yield from (path.relative_to(folder).as_posix() for path in text_files(folder))
         return

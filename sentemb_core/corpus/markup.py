@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 _FRONT_MATTER = re.compile(r"\A---\n(?=[\"']?[\w-]+[\"']?\s*:).*?\n---\n", re.DOTALL)
+_KEY = re.compile(r"^[\"']?([\w-]+)[\"']?[ \t]*:[ \t]+(\S.*?)[ \t]*$", re.MULTILINE)
 _BREAK = re.compile(r"<br\b[^<>]*>", re.IGNORECASE)
 _ANY_TAG = re.compile(r"<[^<>]*>")
 _COMMENT = "<!--", "-->"
@@ -72,6 +73,20 @@ def _without_tags(text: str) -> str:
             else:  # a part that never ends is read
                 never.add(closing)
     return "".join(pieces) + text[at:]
+
+
+def front_matter(markdown: str) -> dict[str, str]:
+    """Return the keys and texts of lines `key: text` in the front matter of Markdown."""
+    block = _FRONT_MATTER.match(markdown.replace("\r\n", "\n"))
+    lines = _KEY.findall(block[0]) if block else []
+    return {key: text.strip("\"'") for key, text in lines}
+
+
+def heading(markdown: str) -> str | None:
+    """Return the words of the first heading of Markdown."""
+    blocks = iter(_parser().parse(_FRONT_MATTER.sub("", markdown.replace("\r\n", "\n"))))
+    opening = next((block for block in blocks if block.type == "heading_open"), None)
+    return _words(next(blocks)) or None if opening else None
 
 
 def plain_text(markdown: str) -> str:

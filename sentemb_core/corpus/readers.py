@@ -4,7 +4,6 @@ import csv
 import zlib
 from collections.abc import Callable, Collection, Iterator
 from itertools import chain, islice
-from pathlib import Path
 
 import pyarrow as pa
 
@@ -12,17 +11,13 @@ from sentemb_core.config.run import CorpusConfig
 from sentemb_core.corpus.checks import BadRow
 from sentemb_core.corpus.columns import Row, used_columns
 from sentemb_core.corpus.csv_rows import csv_rows
+from sentemb_core.corpus.folder_rows import folder_rows
 from sentemb_core.corpus.json_rows import PEEK_ROWS, json_rows
-from sentemb_core.corpus.markup import plain_text
 from sentemb_core.corpus.parquet_rows import arrow_rows, parquet_rows
 from sentemb_core.corpus.source import (
-    BOM,
-    ROW_BYTES,
     Format,
     call_datasets,
-    require_encoding,
     source_format,
-    text_files,
 )
 from sentemb_core.corpus.table import READ_ROWS
 from sentemb_core.errors import MissingColumnError, UnreadableSourceError
@@ -77,6 +72,8 @@ def check_source(config: CorpusConfig) -> None:
 def places(config: CorpusConfig, numbers: Collection[int]) -> dict[int, str]:
     """Return the places of these rows in the source, which is read again, with its ids only."""
     ids = {"text_column": config.id_column, "sentences_column": None, "counterpart_column": None}
+    if source_format(config.source) == "folder":  # which has no column of texts
+        ids = {"counterpart_column": None}
     place_of: dict[int, str] = {}
     for row in rows(config.model_copy(update=ids)):
         if row.number in numbers:
@@ -84,31 +81,6 @@ def places(config: CorpusConfig, numbers: Collection[int]) -> dict[int, str]:
         if len(place_of) == len(numbers):
             break
     return place_of
-
-
-def folder_rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
-    """Yield one row a .txt or .md file; its id is the path inside the folder."""
-    require_encoding(config.encoding)
-    folder = Path(config.source)
-    named = (config.id_column, config.text_column, config.sentences_column)
-    if any((*named, config.counterpart_column)):
-        raise MissingColumnError(
-            f"A folder of text files has no columns, but an option names one for {config.source}. "
-            "Leave the option out (--id-column, --text-column, ...), or name a table."
-        )
-    for number, path in enumerate(text_files(folder)):
-        where = path.relative_to(folder).as_posix()
-        if path.stat().st_size > ROW_BYTES:
-            yield BadRow(where, number, "over-long", f"{path.stat().st_size} bytes")
-            continue
-        data = path.read_bytes()
-        try:
-            text = data.decode(config.encoding).removeprefix(BOM)
-        except UnicodeDecodeError as error:
-            yield BadRow(f"{where}, byte {error.start}", number, "encoding", data[error.start :])
-        else:
-            text = plain_text(text) if path.suffix.lower() == ".md" else text
-            yield Row(where, number, where, text, None, None)
 
 
 def saved_rows(config: CorpusConfig) -> Iterator[Row | BadRow]:

@@ -6,6 +6,7 @@ import hashlib
 import os
 import string
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
+from collections import Counter
 from collections.abc import Iterator
 from io import BufferedReader
 from pathlib import Path
@@ -92,6 +93,18 @@ def text_files(folder: Path) -> Iterator[Path]:
             visible = path.suffix.lower() in TEXT_SUFFIXES and not name.startswith(".")
             if visible and not path.is_symlink() and path.is_file():
                 yield path
+
+
+def passed_over(folder: Path) -> Counter[str]:
+    """Return the endings of the files under a folder that are not read as texts, with counts.
+
+    A file without an ending counts by its name. Hidden files do not count.
+    """
+    read = set(text_files(folder))
+    others = (path for path in folder.rglob("*") if path not in read and path.is_file())
+    parts = ((path, path.relative_to(folder).parts) for path in others)
+    seen = (path for path, names in parts if not any(name.startswith(".") for name in names))
+    return Counter("links" if path.is_symlink() else path.suffix or path.name for path in seen)
 
 
 def source_digest(config: CorpusConfig) -> str:

@@ -20,7 +20,7 @@ _MARKS = (
     rf"\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65{MARKS}"
 )
 _WORD = re.compile(rf"[^\s{_MARKS}]+")
-_AFTER_LABEL = re.compile(rf"[:\uff1a\])>]|[{_MARKS}]\s|\n")
+_AFTER_LABEL = re.compile(rf"[:\uff1a\])>]|[{_MARKS}]\s")
 _AFTER_TITLE = re.compile(
     rf"[ \t\"'\u201d\u2019)\xbb]*"
     rf"(?:[{MARKS}\uff1a]+|[.!?:\u2026|\-\u2013\u2014=~*_#\]]+(?=\s|<|$)|(?=\n|<|$))"

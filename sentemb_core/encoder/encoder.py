@@ -199,7 +199,9 @@ class Encoder(nn.Module):
         if cut:
             cut.limit = self.longest(role)
             cut.texts += len(encodings)
-            cut.cut += sum(bool(encoding.overflowing) for encoding in encodings)
+            longer = [text for text, each in zip(texts, encodings, strict=True) if each.overflowing]
+            cut.cut += len(longer)
+            cut.example = cut.example or next(iter(longer), "")
         unknown = [self.unknown_id]
         return [np.asarray(encoding.ids or unknown, dtype=np.int64) for encoding in encodings]
 

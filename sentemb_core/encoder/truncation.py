@@ -22,11 +22,13 @@ class Cut:
     cut: int = 0
     limit: int = 0
     """Tokens of a text, special tokens and prompt included."""
+    example: str = ""
+    """The beginning of the first text that is longer."""
 
     def line(self, what: str) -> str:
         """One line for the log: the share, and the way out if a text is cut."""
         share = self.cut / max(self.texts, 1)
-        way_out = f". {WAY_OUT}" if self.cut else ""
+        way_out = f", first {self.example[:60]!r} .... {WAY_OUT}" if self.cut else ""
         return (
             f"cut at {counted(self.limit, 'token')}: {share:.1%} of {self.texts:,} {what} "
             f"({self.cut:,}){way_out}"

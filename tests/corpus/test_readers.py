@@ -18,6 +18,7 @@ from sentemb_core.corpus import json_rows, readers, source
 from sentemb_core.corpus.columns import Row
 from sentemb_core.corpus.markup import plain_text
 from sentemb_core.errors import (
+    DuplicateIdError,
     EmptyCorpusError,
     MissingColumnError,
     UnreadableSourceError,
@@ -349,3 +350,28 @@ def test_an_undecodable_parquet_string_costs_only_its_row(tmp_path: Path) -> Non
     assert [document.doc_id for document in documents] == ["row-0", "row-2"]
     assert report.quarantined == {"encoding": 1}
     assert quarantined(out)[0]["row"] == 1
+
+
+def test_markdown_has_columns_and_other_files_are_reported(tmp_path: Path, caplog) -> None:
+    folder = tmp_path / "docs"
+    (folder / "deep").mkdir(parents=True)
+    matter = '---\ntitle: "On storms: one"\nid: s-1\ntags:\n  - a\n---\n'
+    (folder / "a.md").write_text(f"{matter}# Storms\n\nOn storms: one. A b. C d.\n")
+    (folder / "b.md").write_text("Intro. Two.\n\n## The heading\n\nE f. G h.\n")
+    (folder / "c.txt").write_text("title: no. I j.\n")
+    for name in ("d.docx", "deep/e.docx", "deep/f.pdf", ".hidden"):
+        (folder / name).write_bytes(b"x")
+    _, documents, _ = read(folder, id_column="id", counterpart_column="title")
+    assert [document.doc_id for document in documents] == ["s-1", "b.md", "c.txt"]
+    assert [document.counterpart for document in documents] == ["On storms: one", None, None]
+    assert documents[0].sentences == ["Storms", "A b.", "C d."]
+    assert "3 files" in caplog.text
+    assert "2 .docx, 1 .pdf" in caplog.text
+    _, documents, _ = read(folder, counterpart_column="heading")
+    assert [document.counterpart for document in documents] == ["Storms", "The heading", None]
+    assert "The heading" not in documents[1].sentences
+    (folder / "z.md").write_text(f"{matter}Another. One.\n")
+    with pytest.raises(DuplicateIdError, match=r"'s-1' in a\.md and in z\.md"):
+        read(folder, id_column="id", on_duplicate="error")
+    with pytest.raises(MissingColumnError, match=r"'title'.*not 'tag'"):
+        read(folder, counterpart_column="tag")
