@@ -52,6 +52,7 @@ class Request:
 
 
 _request: Request | None = None
+_last_lines = LAST_LINES
 
 
 def check() -> None:
@@ -100,6 +101,12 @@ def terminable() -> Generator[None, None, None]:
         _request = before
 
 
+def send_no_more() -> None:
+    """Let `exit_with` wait for no thread: the server of their lines is gone."""
+    global _last_lines
+    _last_lines = 0.0
+
+
 def exit_with(status: int) -> NoReturn:
     """Exit a program whose results are out: threads may send the rest for a limited time.
 
@@ -108,7 +115,7 @@ def exit_with(status: int) -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):  # a closed pipe
             stream.flush()
-    timer = threading.Timer(GRACE / 2 if status == STATUS else LAST_LINES, os._exit, [status])
+    timer = threading.Timer(GRACE / 2 if status == STATUS else _last_lines, os._exit, [status])
     timer.daemon = True
     timer.start()
     raise SystemExit(status)

@@ -15,6 +15,7 @@ from sentemb_core.errors import BadDataError, RegistryError, StorageError
 from sentemb_core.formats import are, counted
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import read_run, runs_of_this_process
+from sentemb_core.termination import send_no_more
 from tasks.checks import check_faiss
 from tasks.execution import without_prefect
 
@@ -74,6 +75,7 @@ def with_or_without_prefect(flow: Callable[[], R], log: Path) -> R:
     from tasks.run_monitor import resuming
 
     logging.getLogger("prefect").setLevel(logging.CRITICAL)  # its threads report every event
+    send_no_more()
     begun = runs_of_this_process()[earlier:]  # a flow of several runs starts new ones
     with without_prefect(Store.default()), resuming(begun[0] if len(begun) == 1 else None):
         return flow()
