@@ -11,6 +11,7 @@ from tasks.artifacts import RunResult, Texts, artifact_path
 from tasks.corpus import tokenise_sentences
 from tasks.registered_encoders import find_encoder, local_name
 from tasks.registry import (
+    VERDICT,
     ModelVersion,
     Promotion,
     fingerprint_of,
@@ -21,6 +22,7 @@ from tasks.registry import (
 )
 from tasks.retriever import path_of_published, validate_retriever
 from tasks.validate import scores_of, validate_encoder
+from tasks.verdict import answer_on, returned_name, served_scores
 
 if TYPE_CHECKING:
     import numpy as np
@@ -107,7 +109,8 @@ def registered_version(
         tags={
             "run": run,
             "parent": start.encoder.digest,
-            "round": best.label,
+            "returned": returned_name(training),
+            VERDICT: answer_on(training, config.task)[1],
             "documents": training.texts.documents.digest,
             LABEL_SHARE: learned_share(config, training),
         },
@@ -151,13 +154,6 @@ def gate_decision(
         rules=rules,
         floors=floors,
     )
-
-
-def served_scores(training: RunResult) -> ArtifactRef:
-    """Return the scores of what a run publishes: its retriever, or its best encoder."""
-    if training.retriever:
-        return training.retriever.scores
-    return training.rows[training.best].scores
 
 
 def width_of(model: ArtifactRef) -> int:

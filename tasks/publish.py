@@ -15,7 +15,7 @@ from tasks.artifacts import (
     new_artifact,
     save_json,
 )
-from tasks.gate import register_and_gate, served_scores
+from tasks.gate import register_and_gate
 from tasks.prefect_pages import link, markdown, rounds_table
 from tasks.report import (
     Outcome,
@@ -29,7 +29,7 @@ from tasks.retriever import CORPUS_TABLE, choice_of, path_of_published, semantic
 from tasks.run_monitor import RunMonitor, metrics_of
 from tasks.served import candidate_lines, served_table
 from tasks.stage import stage
-from tasks.verdict import verdict_on
+from tasks.verdict import answer_on, returned_name, served_scores, verdict_on
 
 if TYPE_CHECKING:
     from sentemb_core.encoder.card import CardFacts, RetrievalTask
@@ -84,6 +84,9 @@ def finish_run(training: RunResult, run: RunMonitor) -> Outcome:
             "documents": training.texts.documents.digest,
             "validation_pool": training.texts.validation_pool.digest,
             "verdict": verdict,
+            "mlflow.note.content": verdict,  # the description of the run on MLflow's pages
+            "returned": returned_name(training),
+            "serve": answer_on(training, outcome.task, outcome.gate)[0],
         }
     )
     if training.retriever:
@@ -103,7 +106,6 @@ def show_retriever(outcome: Outcome, chosen: ArtifactRef, run: RunMonitor) -> No
     run.tracker.log_metrics(
         {f"test/gain over {each.baseline.name}": each.gain for each in verdict.comparisons}
     )
-    run.tracker.set_tags({"retriever": choice.label, "serve": verdict.answer})
     rounds_table(f"{outcome.run}-retrievers", candidate_lines(choice), CANDIDATES)
 
 
@@ -146,16 +148,12 @@ def published_model(training: RunResult, config: RunConfig) -> ArtifactRef:
 
 def card_of(training: RunResult, config: RunConfig) -> Card:
     """Return the card of what a run publishes: the trainings behind it, and its scores."""
-    *before, best = path = path_of_published(training)
+    *before, _ = path = path_of_published(training)
     steps, base = [row.label for row in path[1:]], base_of(config.encoder.name)
     if training.retriever and semantic_encoder(training.retriever) == CORPUS_TABLE:
         steps, base = ["corpus table"], "static"
-    rows = {row.label: row.scores for row in path}
-    if training.retriever:
-        rows["retriever (this model)"] = training.retriever.scores
-    else:
-        rows = {row.label: row.scores for row in before}
-        rows[f"{best.label} (this encoder)"] = best.scores
+    rows = {row.label: row.scores for row in (path if training.retriever else before)}
+    rows[f"{returned_name(training)} (this model)"] = served_scores(training)
     return Card(
         name=config.name,
         start=path[0].encoder,

@@ -86,6 +86,9 @@ STOOD = "stood"
 A version with this tag that is not champion was taken down by a person; the gate does not undo it.
 """
 
+VERDICT = "verdict"
+"""Tag of a version: whether to use it, by the test split of its run."""
+
 TAKEN_DOWN = (
     "Not compared: it was the champion, and a person took it down. To restore it, set the alias "
     "champion by hand (docs/serving.md)."
@@ -396,7 +399,8 @@ def promote(
 
 def describe(client: "MlflowClient", version: ModelVersion, state: str) -> None:
     """Write what became of a version as its description on MLflow's pages."""
-    run = version.tags.get("run")
+    run, verdict = version.tags.get("run"), version.tags.get(VERDICT)
+    state += f" On the test split: {verdict}" if verdict else ""
     page = f" Run {run}: reports/{run}/report.html." if run else ""
     client.update_model_version(version.name, str(version.version), state + page)
 

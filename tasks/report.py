@@ -27,11 +27,9 @@ from tasks.gate import GateOutcome
 from tasks.run_table import seconds_of
 from tasks.served import retriever_report
 from tasks.validate import recall_at_5
-from tasks.verdict import verdict_on
+from tasks.verdict import answer_on, hits_at_5, returned_name, verdict_on
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from sentemb_core.report.collect import RoundFolders
     from sentemb_core.report.data import RunReport
 
@@ -68,19 +66,18 @@ def verdict_of(outcome: Outcome) -> str:
 
 
 def result_of(outcome: Outcome) -> str:
-    """Return what a run found: the verdict on its retriever, or the gain of its encoder."""
+    """Return what a run found: whether to use what it returned, and the numbers behind it."""
     if outcome.training.retriever:
         return verdict_on(outcome.training, outcome.task, outcome.gate).text
-    return gain_of(outcome.training)
+    return f"{answer_on(outcome.training)[1]} {gain_of(outcome.training)}"
 
 
 def gain_of(training: RunResult) -> str:
     """Return what was gained on the validation and test splits over the start and BM25."""
     start, best = training.rows[0], training.rows[training.best]
     sentences = [
-        f"{best.label!r} {rank_text(training)} "
-        f"{counted(len(training.rows), 'encoder')} by R@5 on the validation split "
-        f"({recall_at_5(best.scores):.3f}). On the test split, which decides nothing, R@5 is "
+        f"{best.label!r} ({recall_at_5(best.scores):.3f}) {rank_text(training)} by R@5 on the "
+        f"validation split. On the test split, which decides nothing, R@5 is "
         f"{recall_at_5(best.scores, 'test'):.3f}, and {recall_at_5(start.scores, 'test'):.3f} for "
         f"the start encoder{difference_text(best.scores, start.scores)}{bm25_text(training)}."
     ]
@@ -98,12 +95,23 @@ def gain_of(training: RunResult) -> str:
 
 
 def rank_text(training: RunResult) -> str:
-    """Return how the returned encoder ranks; a fine-tuned one is returned, better or not."""
-    values = [recall_at_5(row.scores) for row in training.rows]
-    best = values.pop(training.best)
-    if any(value > best for value in values):
-        return "is returned, but is not the best of"
-    return "is the best of" if best not in values else "ties for the best of"
+    """Return how the returned encoder ranks among all encoders of the run, controls included.
+
+    A better one may not be for choice: a control, the start below an initialiser, or an encoder
+    that is not the fine-tuned one.
+    """
+    rows = [*training.rows, *training.controls]
+    own = rows.pop(training.best)
+    best = recall_at_5(own.scores)
+    first = max(rows, key=lambda row: recall_at_5(row.scores), default=own)
+    value, encoders = recall_at_5(first.scores), counted(len(rows) + 1, "encoder")
+    if value > best:
+        return f"is returned, but {first.label!r} ({value:.3f}) is the best of {encoders}"
+    return (
+        f"ties for the best of {encoders}"
+        if value == best and rows
+        else (f"is the best of {encoders}")
+    )
 
 
 def initialiser_text(training: RunResult) -> str:
@@ -188,13 +196,6 @@ def row_and_control(training: RunResult) -> tuple[EncoderResult, EncoderResult, 
     return row, control, "the same number of steps on plain neighbours"
 
 
-def hits_at_5(scores: ArtifactRef) -> "np.ndarray":
-    """Return 1 for every test document with its counterpart among the first five, else 0."""
-    from sentemb_core.evaluation.validation_scores import read_ranks
-
-    return (read_ranks(artifact_path(scores), "test") <= 5).astype("float64")
-
-
 def write_report_of(outcome: Outcome, config: RunConfig, *notes: str) -> Path:
     """Write the page with `notes`, its figures and the settings that repeat the run."""
     from sentemb_core.report.run_page import write_report
@@ -231,6 +232,8 @@ def full_report(outcome: Outcome, config: RunConfig, *notes: str) -> "RunReport"
         ],
         fixed={label: artifact_path(ref) for label, ref in fixed.items()},
         best=training.best,
+        returned=returned_name(training),
+        served=artifact_path(training.retriever.scores) if training.retriever else None,
         annotation=config.annotation,
     )
     config_file = report_folder(outcome.run) / "config.json"
@@ -240,9 +243,12 @@ def full_report(outcome: Outcome, config: RunConfig, *notes: str) -> "RunReport"
         verdict = verdict_on(training, config.task, outcome.gate)
         column = counterpart_of(config)
         retriever = retriever_report(training, verdict, commands_of(outcome, config), column)
+    answer, head = answer_on(training, outcome.task, outcome.gate)
     words = RunReport(
         title=config.name,
-        verdict=result_of(outcome),
+        answer=head,
+        serve=answer in ("serve", "start is enough"),
+        verdict=result_of(outcome) if retriever else gain_of(training),
         retriever=retriever,
         registry=outcome.gate.text if outcome.gate else "",
         use=search_command(model, config.corpus),
@@ -277,12 +283,32 @@ def counterpart_of(config: RunConfig) -> str | None:
 
 def commands_of(outcome: Outcome, config: RunConfig) -> list[str]:
     """Return the commands that index the run's documents with its model, and search them."""
-    source, index = redacted(config.corpus.source), f"{config.name}.index"
+    index = f"{config.name}.index"
+    source, options = indexed_source(outcome.training, config.corpus)
     return [
         f"python -m flows index {quote(source)} {index} --model {quote(model_of(outcome))}"
-        f"{corpus_options(config.corpus)}",
+        f"{options}",
         f'python -m flows search "some words" {index}',
     ]
+
+
+def indexed_source(training: RunResult, corpus: CorpusConfig) -> tuple[str, str]:
+    """Return the source of the run's documents and the options to read it.
+
+    A run of a sample, or of the first sentences of each document, has its documents in the store
+    alone.
+    """
+    usual = CorpusConfig(source=corpus.source)
+    options = {field.name for field in fields(CorpusOptions)}
+    if all(getattr(corpus, name) == value for name, value in usual if name not in options):
+        return redacted(corpus.source), corpus_options(corpus)
+    columns = ("id_column", "doc_id"), ("sentences_column", "sentences")
+    stored = CorpusConfig(
+        source=str(artifact_path(training.texts.documents) / "documents.parquet"),
+        **dict(columns),
+        counterpart_column="counterpart" if corpus.counterpart_column else None,
+    )
+    return stored.source, corpus_options(stored)
 
 
 def model_of(outcome: Outcome) -> str:

@@ -7,8 +7,8 @@ from sentemb_core.formats import counted
 from sentemb_core.types import ArtifactRef, StageTiming
 from tasks.artifacts import artifact_path
 from tasks.results import Pivot, ResultRow, ResultTable
-from tasks.retriever import choice_of
 from tasks.validate import bm25_scores, random_scores, scores_of
+from tasks.verdict import returned_name
 
 if TYPE_CHECKING:
     from tasks.report import Outcome
@@ -30,8 +30,8 @@ def run_rows(outcome: "Outcome", prefix: str = "") -> Iterator[ResultRow]:
         yield from encoder_rows(outcome, label, one.scores, seconds)
     if not (chosen := training.retriever):
         return
-    name = choice_of(chosen.choice).label
-    yield from encoder_rows(outcome, f"{prefix}retriever: {name} *", chosen.scores, None)
+    label = f"{prefix}{returned_name(training)} *"
+    yield from encoder_rows(outcome, label, chosen.scores, None)
     if chosen.without_encoder:
         label = f"{prefix}retriever without a pretrained encoder"
         yield from encoder_rows(outcome, label, chosen.without_encoder, None)

@@ -1,4 +1,7 @@
-"""Whether to serve what a run returned: its retriever beside BM25 and the start encoder."""
+"""What a run returned, and whether to serve it: one answer for page, card, console and registry.
+
+A retriever is compared with BM25 and with the start encoder, an encoder alone with its start.
+"""
 
 from typing import TYPE_CHECKING, Literal
 
@@ -32,6 +35,14 @@ HEADS: dict[Answer, str] = {
     "words are enough": "Do not serve a model: plain word search (BM25) is as good.",
     "start is enough": "Serve the start encoder as it is: nothing was measurably better.",
 }
+
+ENCODER_HEADS: dict[Answer, str] = {
+    "serve": "Use it: it finds more than the start encoder.",
+    "not better": "Do not use it: it is not measurably better than the start encoder.",
+    "worse": "Do not use it: it is measurably worse than the start encoder.",
+    "start is enough": "Use the start encoder as it is: no training improved it.",
+}
+"""The same for a run that returns an encoder alone."""
 
 
 class System(Value):
@@ -108,6 +119,49 @@ class Verdict(Value):
     @property
     def text(self) -> str:
         return f"{self.head} {self.reason}"
+
+
+def answer_on(
+    training: RunResult, task: SearchTask | None = None, gate: "GateOutcome | None" = None
+) -> tuple[Answer, str]:
+    """Return whether to use what a run returned, as a code and as a sentence."""
+    if training.retriever:
+        verdict = verdict_on(training, task, gate)
+        return verdict.answer, verdict.head
+    answer = encoder_answer(training)
+    return answer, ENCODER_HEADS[answer]
+
+
+def encoder_answer(training: RunResult) -> Answer:
+    """Return whether the returned encoder finds more than the start on the test split (R@5)."""
+    start, own = training.rows[0], training.rows[training.best]
+    if own.encoder == start.encoder:
+        return "start is enough"
+    gain = paired(hits_at_5(own.scores), hits_at_5(start.scores))
+    if gain.high < 0:
+        return "worse"
+    return "serve" if gain.low > 0 else "not better"
+
+
+def returned_name(training: RunResult) -> str:
+    """Return the name of what a run returned, as tables, page, card and registry show it."""
+    if training.retriever:
+        return f"retriever: {choice_of(training.retriever.choice).label}"
+    return training.rows[training.best].label
+
+
+def served_scores(training: RunResult) -> ArtifactRef:
+    """Return the scores of what a run returned."""
+    if training.retriever:
+        return training.retriever.scores
+    return training.rows[training.best].scores
+
+
+def hits_at_5(scores: ArtifactRef) -> "np.ndarray":
+    """Return 1 for every test document with its counterpart among the first five, else 0."""
+    from sentemb_core.evaluation.validation_scores import read_ranks
+
+    return (read_ranks(artifact_path(scores), "test") <= 5).astype("float64")
 
 
 def verdict_on(

@@ -88,7 +88,10 @@ class RoundFolders:
 
 @dataclass(frozen=True)
 class RunFolders:
-    """The folders of a run; `rounds[best]` is the encoder that it returned."""
+    """The folders of a run; `rounds[best]` is the best encoder that it could return.
+
+    `returned` is the name of what it returned, and `served` the scores of a returned retriever.
+    """
 
     documents: Path
     validation_pool: Path
@@ -97,6 +100,8 @@ class RunFolders:
     fixed: Mapping[str, Path]
     best: int
     annotation: AnnotationConfig
+    returned: str = ""
+    served: Path | None = None
 
 
 def report_of(run: RunFolders, texts: RunReport) -> RunReport:
@@ -111,9 +116,18 @@ def report_of(run: RunFolders, texts: RunReport) -> RunReport:
         "queries": {split: len(pool.queries(split)) for split in ("validation", "test")},
         "in_other_documents": pool.in_other_documents,
         "rounds": [
-            round_row(folders, run.annotation.positives, best=number == run.best)
+            round_row(
+                folders,
+                run.annotation.positives,
+                best=number == run.best,
+                returned=number == run.best and folders.label == run.returned,
+            )
             for number, folders in enumerate(run.rounds)
         ],
+        "served": run.served
+        and RoundRow(
+            label=run.returned, kind="retriever", returned=True, scores=read_scores(run.served)
+        ),
         "fixed": [
             RoundRow(label=label, kind="fixed", scores=read_scores(path))
             for label, path in run.fixed.items()
@@ -126,7 +140,9 @@ def report_of(run: RunFolders, texts: RunReport) -> RunReport:
     return RunReport.model_validate(dict(texts) | panels)
 
 
-def round_row(folders: RoundFolders, positives: Positives, *, best: bool) -> RoundRow:
+def round_row(
+    folders: RoundFolders, positives: Positives, *, best: bool, returned: bool
+) -> RoundRow:
     """Return the scores with their interval, and what the row's training and annotation left."""
     hits = (read_ranks(folders.scores, "validation") <= CUTOFF).astype(np.float64)
     band = confidence_interval(hits, SEED)
@@ -134,6 +150,7 @@ def round_row(folders: RoundFolders, positives: Positives, *, best: bool) -> Rou
         label=folders.label,
         kind=folders.kind,
         best=best,
+        returned=returned,
         scores=read_scores(folders.scores),
         low=band.low,
         high=band.high,

@@ -57,7 +57,7 @@ def cleaned(value: Any) -> Any:
 Direction = Literal["forward", "backward"]
 """`forward`: a document is the query, its counterpart the answer; `backward`: the reverse."""
 
-Kind = Literal["start", "trained", "round", "fine-tuned", "mapped", "control", "fixed"]
+Kind = Literal["start", "trained", "round", "fine-tuned", "mapped", "control", "fixed", "retriever"]
 """How a system of a run was made; `fixed` (BM25, a random encoder) is not trained."""
 
 
@@ -74,7 +74,8 @@ class Curve(Value):
 class RoundRow(Value):
     """One system of the run, its scores, and the annotation and training behind it.
 
-    best: the encoder that the run returned.
+    best: the best encoder that could be returned; a retriever was offered it.
+    returned: what the run returned.
     low, high: bootstrap interval of the deciding metric.
     seconds: wall time of the round.
     positives: kind of its pairs, as in `AnnotationConfig`.
@@ -85,6 +86,7 @@ class RoundRow(Value):
     label: str
     kind: Kind = "round"
     best: bool = False
+    returned: bool = False
     scores: Scores = Field(default={})
     low: float | None = None
     high: float | None = None
@@ -228,6 +230,8 @@ class RunReport(Value):
     """Everything that the page of a run shows."""
 
     title: str
+    answer: str = Field(default="", description="Whether to use the result, in a sentence.")
+    serve: bool = Field(default=True, description="Whether the answer is yes.")
     verdict: str = Field(description="The result in one to three sentences.")
     retriever: RetrieverReport | None = Field(
         default=None, description="The retriever that the run returned, if it returned one."
@@ -256,6 +260,7 @@ class RunReport(Value):
     )
     rounds: list[RoundRow] = Field(default=[])
     fixed: list[RoundRow] = Field(default=[])
+    served: RoundRow | None = Field(default=None, description="The retriever, if one is returned.")
 
     document: DocumentClusters | None = None
     projections: list[Projection] = Field(default=[])
@@ -286,5 +291,5 @@ class RunReport(Value):
 
     @property
     def metric(self) -> str:
-        """Name of the metric that decides the stop and the best round."""
-        return f"R@{CUTOFF}, {self.forward}, validation split"
+        """Name of the metric at the top of the page, on the split of the verdict."""
+        return f"R@{CUTOFF}, {self.forward}, test split"

@@ -42,16 +42,17 @@ class Tile(NamedTuple):
 
 
 def tiles(report: RunReport) -> list[Tile]:
-    """The start, the best encoder, encoders with a map, a round and its control, a fixed row."""
+    """The start, what was returned, maps, a round and its control, BM25: on the test split."""
     best = [row for row in report.rounds if row.best and row.kind != "start"][:1]
     chosen = [
         *[row for row in report.rounds if row.kind == "start"][:1],
         *best,
         *[row for row in report.rounds if row.kind == "mapped" and not row.best],
         *[row for row in round_and_control(report.rounds) if row not in best],
+        *([report.served] if report.served else []),
         *report.fixed[:1],
     ]
-    scores = [(row, row.recall("validation", "forward")) for row in chosen]
+    scores = [(row, row.recall("test", "forward")) for row in chosen]
     scored = [(row, score) for row, score in scores if score is not None]
     return [
         Tile(
@@ -82,8 +83,8 @@ def returned_for_its_head(report: RunReport) -> bool:
 
 
 def named(row: RoundRow) -> Markup:
-    """A row's label, with a badge if it is the best encoder."""
-    badge = Markup(' <span class="badge">best</span>') if row.best else Markup("")
+    """A row's label, with a badge if the run returned it."""
+    badge = Markup(' <span class="badge">returned</span>') if row.returned else Markup("")
     return Markup("<span>{}{}</span>").format(quoted(row.label), badge)
 
 
@@ -148,7 +149,7 @@ def recall(report: RunReport, split: Split) -> Rows:
             *(decimal(row.recall(split, "backward", k)) for k in CUTOFFS),
             duration(row.seconds),
         ]
-        for row in (*report.fixed, *report.rounds)
+        for row in (*report.fixed, *report.rounds, *([report.served] if report.served else []))
         if split in row.scores
     ]
 

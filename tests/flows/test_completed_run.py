@@ -367,7 +367,7 @@ def test_the_card_has_corpus_method_scores_and_usage(first):
     assert "- Method: infocse_idc: conpono, then round 1" in card
     best = training.rows[training.best]
     scores = {row.label: row.scores for row in training.rows[: training.best]} | {
-        f"{best.label} (this encoder)": best.scores,
+        f"{best.label} (this model)": best.scores,
         "BM25": training.bm25,
         "control: the same number of steps on plain neighbours": training.controls[0].scores,
     }

@@ -23,7 +23,7 @@ from sentemb_core.store.objects import Store
 from sentemb_core.types import ArtifactRef
 from tasks.artifacts import RetrieverResult, RunResult, artifact_path, save_json
 from tasks.execution import dry_run, without_prefect
-from tasks.publish import published_model
+from tasks.publish import card_of, published_model
 from tasks.report import full_report
 from tasks.retriever import (
     ReadEncoder,
@@ -33,7 +33,7 @@ from tasks.retriever import (
     retriever_scores,
     validate_retriever,
 )
-from tasks.verdict import verdict_on
+from tasks.verdict import returned_name, verdict_on
 from tests.encoder.starting import start
 from tests.flows.corpora import bodies_run, in_process, outcome_of, tiny_run, write_corpus
 
@@ -161,8 +161,13 @@ def test_too_few_queries_return_the_first_candidate(
     assert [*made.encoders] == [each.folder for each in choice.spec.vectors], "what is served"
     first = next(iter(semantic_bases(run)))
     assert choice.label == f"{first} + sentences + words"
-    report = full_report(outcome_of(run), config).retriever
+    page = full_report(outcome_of(run), config)
+    report, named = page.retriever, f"retriever: {choice.label}"
     assert report
+    assert page.served
+    rows = [*page.rounds, page.served]
+    assert [row.label for row in rows if row.returned] == [named] == [returned_name(run)]
+    assert f"{named} (this model)" in card_of(run, config).rows
     assert [row.label for row in report.candidates if not row.why_not] == [choice.label]
     assert any("100" in text for text in report.trust)
     outcome = outcome_of(run)
@@ -170,6 +175,7 @@ def test_too_few_queries_return_the_first_candidate(
     systems = ["BM25", "start encoder", f"retriever ({choice.label})"]
     assert [line[0] for line in served.lines()] == systems
     assert "start" in [line[0] for line in encoders.lines()]
+    assert f"{named} *" in [line[0] for line in encoders.lines()]
     head, *lines = closing_lines(outcome, config)
     assert head == verdict_on(run, None).text
     assert set(report.commands) <= set(lines)

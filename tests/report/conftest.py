@@ -129,6 +129,7 @@ def round_rows(rng: np.random.Generator) -> list[RoundRow]:
             label=label,
             kind=kind,
             best=label == "round 1",
+            returned=label == "round 1",
             scores=scored(validation=(score, score + 0.05), test=(score - 0.012, score + 0.03)),
             low=score - 0.03,
             high=score + 0.028,

@@ -34,4 +34,4 @@ def test_a_report_comes_back_from_its_json(report):
     again = RunReport.model_validate_json(report.model_dump_json())
     assert again == report
     assert list(again.rounds[2].cluster_sizes) == [2, 3, 4, 5, 6, 9], "whole numbers"
-    assert report.metric == "R@5, document → title, validation split"
+    assert report.metric == "R@5, document → title, test split"

@@ -409,7 +409,7 @@ def test_unchecked_values_are_checked_before_writing(tmp_path):
 def test_a_tile_of_a_control_follows_its_round(best, shown):
     kinds = ["start", "round", "round", "control", "control"]
     labels = ["start", "round 1", "round 2", "control 1", "control 2"]
-    scores = scored(validation=0.5)
+    scores = scored(validation=0.5, test=0.4)
     rows = [
         RoundRow(label=label, kind=kind, best=place == best, scores=scores)
         for place, (label, kind) in enumerate(zip(labels, kinds, strict=True))
@@ -417,6 +417,7 @@ def test_a_tile_of_a_control_follows_its_round(best, shown):
     verdict = chapters(bare(rounds=rows), {})["verdict"]
     tiles = re.search('class="tiles">(.*?)</dl>', verdict, re.DOTALL)[1]
     assert re.findall(r"(?:control|round) \d", tiles) == [f"round {shown}", f"control {shown}"]
+    assert {*re.findall(r"\d\.\d{3}", tiles)} == {"0.400", "0.000"}, "the split of the verdict"
 
 
 def test_the_verdict_shows_the_registry_and_the_command(small):

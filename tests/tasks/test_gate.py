@@ -146,6 +146,7 @@ def registration(
     arguments: dict[str, Any] = {}
     monkeypatch.setattr(gate, "artifact_path", lambda ref: ref)
     monkeypatch.setattr(gate, "scores_of", lambda _: {"test": scores})
+    monkeypatch.setattr(gate, "answer_on", lambda *_: ("serve", "Use it."))
     monkeypatch.setattr("sentemb_core.corpus.tokens.TokenCorpus.open", lambda _: None)
     monkeypatch.setattr("sentemb_core.evaluation.canary.drawn_sentences", lambda _: [])
     monkeypatch.setattr(gate, "register", lambda *_, **given: arguments.update(given))

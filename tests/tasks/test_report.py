@@ -12,7 +12,9 @@ from tasks import report
 from tasks.artifacts import EncoderResult
 from tasks.report import (
     commit,
+    corpus_options,
     gain_of,
+    indexed_source,
     notes_of,
     read_outcome,
     search_command,
@@ -55,8 +57,8 @@ def test_gain_has_scores_of_both_splits_and_intervals(monkeypatch: pytest.Monkey
 
 def test_an_encoder_is_called_best_only_if_no_other_is_better(monkeypatch: pytest.MonkeyPatch):
     texts = [gain(2, monkeypatch, after_conpono=value) for value in (0.4, 0.5, 0.6)]
-    assert ["is the best" in text for text in texts] == [True, False, False]
-    assert ["not the best" in text for text in texts] == [False, False, True]
+    assert [text.startswith("'round 1' (0.510) is the best") for text in texts] == [1, 0, 0]
+    assert ["'after conpono' (0.610) is the best" in text for text in texts] == [0, 0, 1]
 
 
 def test_each_kind_of_training_that_did_not_help_is_named(monkeypatch: pytest.MonkeyPatch):
@@ -80,7 +82,7 @@ def test_initialiser_that_lost_more_than_was_gained_is_named(monkeypatch: pytest
     text = gain(2, monkeypatch, start=0.6)
     for value in ("0.610", "after conpono", "--initialiser none"):
         assert value in text
-    assert "not the best" in gain(1, monkeypatch, ROWS[:2], start=0.6)
+    assert "'start' (0.610) is the best" in gain(1, monkeypatch, ROWS[:2], start=0.6)
     rounds = [ROWS[0], row("round", "round 1"), row("round", "tuned", parent="round 1")]
     for best, rows, start in [
         (2, ROWS, 0.2),
@@ -131,6 +133,26 @@ def test_outcome_of_another_version_is_refused(tmp_path: Path):
 def test_report_needs_no_git(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert commit() == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("changed", "whole"),
+    [({}, True), ({"text_column": "body"}, True), ({"max_documents": 60}, False)],
+)
+def test_index_command_indexes_what_the_run_read(
+    monkeypatch: pytest.MonkeyPatch, changed: dict[str, str | int], whole: bool
+):
+    monkeypatch.setattr(report, "artifact_path", lambda ref: Path("/store", ref.kind))
+    corpus = CorpusConfig.model_validate(
+        {"source": "posts.jsonl", "counterpart_column": "title"} | changed
+    )
+    source, options = indexed_source(training(ROWS, 0), corpus)
+    if whole:
+        assert (source, options) == ("posts.jsonl", corpus_options(corpus))
+    else:
+        assert source == "/store/d/documents.parquet"
+        columns = {"doc_id", "sentences", "counterpart"}
+        assert columns == set(options.split()[1::2])
 
 
 def test_search_command_has_the_columns_of_the_run():
