@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float, Float32, Int64
 from sentemb_core.evaluation.ranking import ScoreRows
 from sentemb_core.evaluation.validation_scores import Scorers
 from sentemb_core.retriever.fusion import Among, Scores, first_places, fused, ranked_again
-from sentemb_core.retriever.spec import RERANKED, TOKEN_SHARES, RetrieverSpec
+from sentemb_core.retriever.spec import RERANKED, TOKEN_SHARES, RetrieverSpec, Words
 from sentemb_core.retriever.tokens import (
     TokenVectors,
     late_interaction,
@@ -59,6 +59,22 @@ class Readings:
     vectors: Mapping[str, Sides] = field(default_factory=dict[str, Sides])
     tokens: Mapping[str, TokenVectors] = field(default_factory=dict[str, TokenVectors])
     whole: Mapping[str, WholeTexts] = field(default_factory=dict[str, WholeTexts])
+    _lexical: dict[tuple[Words, int], tuple["Readings", ScoreRows]] = field(
+        default_factory=dict[tuple[Words, int], tuple["Readings", ScoreRows]],
+        repr=False,
+        compare=False,
+    )
+
+    def lexical_scores(self, kind: Words, candidates: "Readings") -> ScoreRows:
+        """Return the lexical scores of the candidates for these texts.
+
+        They are computed once for both sides: a choice compares many retrievers with the same one.
+        """
+        key = kind, id(candidates)
+        if key not in self._lexical:
+            scores = lexical_scores(kind, self.texts, candidates.texts)
+            self._lexical[key] = candidates, scores  # which keeps the id
+        return self._lexical[key][1]
 
     def side(self, spec: RetrieverSpec) -> Sides:
         """Return the vectors of the retriever's encoders as one."""
@@ -98,7 +114,7 @@ def _scores(
     """Return the scores of all candidates; `by_vectors` and `by_tokens` are of one direction."""
     semantic = lexical = late = None
     if spec.words:
-        lexical = lexical_scores(spec.words, queries.texts, candidates.texts)
+        lexical = queries.lexical_scores(spec.words, candidates)
     if spec.vectors:
         semantic = by_vectors(queries.side(spec), candidates.side(spec), spec.best_sentence)
     if spec.tokens:
