@@ -20,11 +20,12 @@ import hashlib
 import json
 import platform
 import re
+import sqlite3
 import tempfile
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from sentemb_core.errors import (
@@ -205,11 +206,49 @@ def find_version(uri: str) -> ModelVersion:
             f"{ascii(uri)[:120]}."
         )
     if has_registry():
+        name, alias, number = address["name"], address["alias"], address["version"]
+        if version := version_in_database(name, alias, number):
+            return version
         with registry_client() as client:
-            version = lookup(client, address["name"], address["alias"], address["version"])
+            version = lookup(client, name, alias, number)
         if version:
             return version
     raise RegistryError(f"The registry has no {uri}{alternatives(address['name'])}")
+
+
+class StoredVersion(NamedTuple):
+    """A version as MLflow's database has it."""
+
+    name: str
+    version: int
+    tags: dict[str, str]
+
+
+def version_in_database(name: str, alias: str | None, number: str | None) -> ModelVersion | None:
+    """Return a version from the home's own database; None if MLflow must look for it.
+
+    MLflow takes two CPU-seconds for its import.
+    """
+    home = Store.default().root
+    if tracking_uri(home) != own_uri(home):
+        return None
+    address = f"{(home / 'mlflow.db').resolve().as_uri()}?mode=ro"
+    try:
+        with closing(sqlite3.connect(address, uri=True)) as database:
+            if alias:
+                named = "SELECT version FROM registered_model_aliases WHERE name = ? AND alias = ?"
+                number = (database.execute(named, (name, alias)).fetchone() or [None])[0]
+            of = (name, number)
+            state = (
+                "SELECT status, current_stage FROM model_versions WHERE name = ? AND version = ?"
+            )
+            if database.execute(state, of).fetchone() != ("READY", "None"):
+                return None
+            tags = "SELECT key, value FROM model_version_tags WHERE name = ? AND version = ?"
+            found = dict(database.execute(tags, of).fetchall())
+    except sqlite3.Error:  # another version of MLflow, or a busy database
+        return None
+    return read_version(StoredVersion(name, int(str(number)), found))
 
 
 def alternatives(name: str) -> str:
@@ -509,7 +548,7 @@ def lookup(
         raise
 
 
-def read_version(entity: "Entity") -> ModelVersion:
+def read_version(entity: "Entity | StoredVersion") -> ModelVersion:
     """Return a version of MLflow as ours; E402 without a digest that protects its files."""
     stated = {key: entity.tags.get(f"artifact.{key}") for key in ArtifactRef.model_fields}
     try:

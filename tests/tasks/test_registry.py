@@ -41,10 +41,13 @@ from tasks.registry import (
     find_version,
     fingerprint_of,
     known_registries,
+    lookup,
     note_registry,
     promote,
     register,
     registered_artifacts,
+    registry_client,
+    version_in_database,
     versions,
 )
 from tasks.servers import EXPERIMENT, experiment_id, mlflow_client, tracking_uri
@@ -171,6 +174,10 @@ def test_promotions_move_the_aliases(home, folder):
         "challenger": 1,
     }
     assert find_version(CHAMPION).uri == "models:/usgov/3"
+    with registry_client() as client:
+        assert version_in_database("usgov", "champion", None) == lookup(client, "usgov", "champion")
+    assert version_in_database("usgov", "nobody", None) is None
+    assert version_in_database("usgov", None, "4") is None
     assert client.get_model_version("usgov", "1").tags["gate"] == "reason False"
     assert find_version(CHAMPION).artifact == versions[2].artifact
 
