@@ -20,7 +20,6 @@ import urllib.request
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 
 APP = "flows.prefect_app:prefect_app"
@@ -38,9 +37,6 @@ PATIENCE = 300
 GRACE = 5.0
 """Seconds for the server to close its database."""
 
-PRELOADED = "sentemb_core.encoder.checkpoint"
-"""Imports torch and transformers, which every run needs, while the server starts."""
-
 _servers: list["subprocess.Popen[bytes]"] = []
 """Their pipes stay open as long as this process: Prefect sends its last lines at the exit."""
 
@@ -49,9 +45,10 @@ _joined: list[int] = []
 
 
 @contextmanager
-def served(log: Path) -> Generator[None, None, None]:
+def served(log: Path, meanwhile: Callable[[], object]) -> Generator[None, None, None]:
     """Flows of this block have a server (else E602); a server of their own logs to `log`.
 
+    It takes seconds to start: `meanwhile` is called before the wait for it.
     A server that is busy is waited for (`ENVIRONMENT`); one that has ended refuses at once.
     """
     from prefect.context import refresh_global_settings_context
@@ -68,17 +65,17 @@ def served(log: Path) -> Generator[None, None, None]:
         yield
         return
     with file_lock(log.with_suffix(".lock")):  # two runs that begin together start one server
-        os.environ[PREFECT_API_URL.name] = joined_server(log) or own_server(log)
+        os.environ[PREFECT_API_URL.name] = joined_server(log) or own_server(log, meanwhile)
     refresh_global_settings_context()  # for Prefect's threads
     # heartbeats are not read here, and their thread costs each flow a second at its end
     with temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None, PREFECT_UI_URL: ""}):
         yield
 
 
-def own_server(log: Path) -> str:
+def own_server(log: Path, meanwhile: Callable[[], object]) -> str:
     """Start a server, wait for it, and return its API."""
     url = start_server(log)
-    import_module(PRELOADED)
+    meanwhile()
     wait_for(url, log)
     return url
 

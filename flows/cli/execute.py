@@ -3,6 +3,7 @@
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from importlib import import_module
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -36,8 +37,15 @@ class Job(NamedTuple):
     dry_run: Callable[[bool], int]
 
 
-def run_flow(flow: Callable[[], R]) -> R:
+def import_models() -> None:
+    """Import torch and transformers, which every computation needs."""
+    import_module("sentemb_core.encoder.checkpoint")
+
+
+def run_flow(flow: Callable[[], R], meanwhile: Callable[[], object] = import_models) -> R:
     """Run a flow under Prefect with a log file, and return its result.
+
+    `meanwhile` is called while a server starts.
 
     Prefect only shows a run. If its server does not start, is too busy or ends, the flow goes on
     without it, from the last finished stage or checkpoint. After other errors, print how to resume.
@@ -52,17 +60,19 @@ def run_flow(flow: Callable[[], R]) -> R:
         remark("The first run in this home also creates their databases.")
     try:
         with logged(log):
-            return with_or_without_prefect(flow, log.with_name("server.log"))
+            return with_or_without_prefect(flow, log.with_name("server.log"), meanwhile)
     except (KeyboardInterrupt, RegistryError, StorageError):  # registration is the last step
         remark(how_to_resume(runs_of_this_process()[earlier:]))
         raise
 
 
-def with_or_without_prefect(flow: Callable[[], R], log: Path) -> R:
+def with_or_without_prefect(
+    flow: Callable[[], R], log: Path, meanwhile: Callable[[], object] = import_models
+) -> R:
     """Run a flow under Prefect, whose server logs to `log`; if that fails, run it without."""
     earlier = len(runs_of_this_process())
     try:
-        with served(log):
+        with served(log, meanwhile):
             return flow()
     except Exception as error:
         reason = None if interruption(error) else server_lost(error)

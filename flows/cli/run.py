@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flows.cli.execute import Job, run_flow, show_dry_run, where_it_continues
+from flows.cli.execute import Job, import_models, run_flow, show_dry_run, where_it_continues
 from flows.cli.records import find_run, require_same_corpus, unfinished_run, waiting_runs
 from flows.cli.reproduce import table_job
 from flows.cli.settings import AnyRun, by_path, checked, settings
@@ -119,12 +120,21 @@ def run_config(config: AnyRun, as_json: bool, *, resumed: "Run | None" = None) -
         remark(f"Start encoder: {config.encoder.name} (change: --encoder).")
         if config.register_model:
             remark(f"The result will be registered as models:/{config.name} (change: --name).")
-    outcome = run_flow(partial(run_of, config))
+    outcome = run_flow(partial(run_of, config), partial(import_what_runs, config))
     from tasks.results import terminal
 
     tables = [terminal(table) for table in tables_of(outcome, config)]
     head, *lines = closing_lines(outcome, config)
     return print_result(outcome.model_dump(mode="json"), head, *tables, *lines, as_json=as_json)
+
+
+def import_what_runs(config: AnyRun) -> None:
+    """Import torch and transformers if a stage would run, else only MLflow's client."""
+    try:
+        computes = any(status.would_run for status in plan_of(config).statuses)
+    except Exception:  # the run will raise it again, and record it
+        computes = True
+    import_models() if computes else import_module("mlflow")
 
 
 def tables_of(outcome: "Outcome", config: AnyRun) -> "list[ResultTable]":

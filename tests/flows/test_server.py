@@ -209,7 +209,7 @@ def test_servers_of_one_home_start_one_after_the_other(tmp_path: Path, monkeypat
     monkeypatch.setattr(
         server, "wait_for", lambda *_: held.append(is_locked(log.with_suffix(".lock")))
     )
-    with temporary_settings({PREFECT_API_URL: None}), served(log):
+    with temporary_settings({PREFECT_API_URL: None}), served(log, dict):
         held.append(is_locked(log.with_suffix(".lock")))
     assert held == [True, False]
 

@@ -47,7 +47,7 @@ def test_a_run_goes_on_without_a_server_that_is_gone(
     home: Path, monkeypatch, names: list[str], survive: int, states: dict[str, list[str]]
 ):
     @contextmanager
-    def served(_: Path):
+    def served(*_):
         yield
 
     monkeypatch.setattr("flows.cli.execute.served", served)
@@ -61,7 +61,7 @@ def test_a_run_goes_on_without_a_server_that_is_gone(
 
 
 def test_a_server_that_does_not_start_stops_no_run(home: Path, monkeypatch):
-    def served(_: Path):
+    def served(*_):
         raise ServerLostError("did not start")
 
     monkeypatch.setattr("flows.cli.execute.served", served)
@@ -70,7 +70,7 @@ def test_a_server_that_does_not_start_stops_no_run(home: Path, monkeypatch):
 
 def test_an_error_of_the_run_itself_is_its_end(home: Path, monkeypatch):
     @contextmanager
-    def served(_: Path):
+    def served(*_):
         yield
 
     monkeypatch.setattr("flows.cli.execute.served", served)
