@@ -74,9 +74,6 @@ def prefect_app() -> App:
     from prefect.server.api.server import create_app
     from prefect.settings import PREFECT_SERVER_CORS_ALLOWED_ORIGINS
 
-    from flows.prefect_database import create_database
-
-    create_database()
     return guarded(create_app(final=True), PREFECT_SERVER_CORS_ALLOWED_ORIGINS.value())
 
 

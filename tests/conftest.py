@@ -15,7 +15,6 @@ os.environ |= {
     "PREFECT_SERVER_DATABASE_TIMEOUT": "300",
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "GOMP_SPINCOUNT": "3000",
-    "OPENBLAS_NUM_THREADS": "1",  # of numpy: two threads take ten times as long on small arrays
 }
 
 from collections.abc import Iterator
@@ -133,20 +132,11 @@ def prefect_server():
     """Run a Prefect server on loopback for the whole session."""
     from httpx import TimeoutException
     from prefect.events.worker import EventsWorker
-    from prefect.server.api.server import SubprocessASGIServer
     from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
     from prefect.testing.utilities import prefect_test_harness
 
-    from flows.prefect_database import create_database
-
-    def start(server: SubprocessASGIServer, timeout: int | None = None) -> None:
-        create_database()  # five seconds of migrations less
-        started(server, timeout)
-
-    started = SubprocessASGIServer.start
     EventsWorker.drain_all()  # one that an earlier run left would send task runs to its server
-    with ExitStack() as stack, pytest.MonkeyPatch.context() as patched:
-        patched.setattr(SubprocessASGIServer, "start", start)
+    with ExitStack() as stack:
         try:
             stack.enter_context(prefect_test_harness(server_startup_timeout=int(LONG)))
         except TimeoutException:  # its first question waits five seconds for an answer
