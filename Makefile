@@ -11,6 +11,7 @@ export GOMP_SPINCOUNT := 3000
 export DO_NOT_TRACK := 1
 export PREFECT_SERVER_ANALYTICS_ENABLED := false
 export MLFLOW_DISABLE_TELEMETRY := true
+unexport PYTHONDONTWRITEBYTECODE  # each process would compile all modules anew
 export SENTEMB_HOME ?= $(CURDIR)/$(HOME_FOLDER)
 
 PYTEST := $(BIN)/python -m pytest --numprocesses=2

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float32, Int64
+from threadpoolctl import threadpool_limits
 
 from sentemb_core.annotation.clusters import Clusters, churn
 from sentemb_core.annotation.embeddings import Embeddings
@@ -87,6 +88,7 @@ class Diagnostics(Value):
     worst: list[Pair]
 
 
+@threadpool_limits.wrap(limits=1, user_api="blas")  # more threads cost .3 to 2 s and change bits
 def diagnostics(
     corpus: TokenCorpus,
     pairs: Pairs,
