@@ -9,14 +9,12 @@ from sentemb_core.errors import UnsafeModelError
 from sentemb_core.types import ArtifactRef, Value
 from tasks.artifacts import RunResult, Texts, artifact_path
 from tasks.corpus import tokenise_sentences
+from tasks.promotion import VERDICT, Promotion, promote
 from tasks.registered_encoders import find_encoder, local_name
 from tasks.registry import (
-    VERDICT,
     ModelVersion,
-    Promotion,
     fingerprint_of,
     model_ref,
-    promote,
     register,
     versions,
 )

@@ -1,9 +1,8 @@
-"""The model registry: encoders are registered once, found by address, and promoted by the gate.
+"""The model registry: encoders are registered once, and found by address.
 
-A version's tags name its files by their digest in our store. Aliases: `champion` serves now,
-`previous` served before it, `challenger` is the last candidate that the gate refused. One file lock
-serialises the writers of a home: without it, six processes that registered 24 versions made 34, and
-a worse model became champion. It covers one machine.
+A version's tags name its files by their digest in our store. One file lock serialises the writers
+of a home: without it, six processes that registered 24 versions made 34, and a worse model became
+champion. It covers one machine.
 
 MLflow holds the files in the layout of its sentence-transformers flavor:
 
@@ -25,7 +24,7 @@ import tempfile
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from sentemb_core.errors import (
@@ -36,7 +35,6 @@ from sentemb_core.errors import (
     UnsafeModelError,
     UsageError,
 )
-from sentemb_core.evaluation.gate import PROMOTED, GateDecision
 from sentemb_core.formats import nearest
 from sentemb_core.redaction import first_line, redacted
 from sentemb_core.store.disk import remove, storage_errors, unique
@@ -81,26 +79,8 @@ URI = re.compile(rf"models:/(?P<name>{NAME.pattern})(@(?P<alias>[\w-]+)|/(?P<ver
 ABSENT = {"RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"}
 """MLflow's codes for an unknown model or version (the first) and an unknown alias (the second)."""
 
-STOOD = "stood"
-"""Tag of a version that was champion, until the gate replaces it.
-
-A version with this tag that is not champion was taken down by a person; the gate does not undo it.
-"""
-
-VERDICT = "verdict"
-"""Tag of a version: whether to use it, by the test split of its run."""
-
-TAKEN_DOWN = (
-    "Not compared: it was the champion, and a person took it down. To restore it, set the alias "
-    "champion by hand (docs/serving.md)."
-)
-
 WEB = ("http", "https", "ftp", "sftp")
 """Schemes of addresses that MLflow would request for anybody who can write to the registry."""
-
-IS_CHAMPION = "It is the champion."
-
-Alias = Literal["champion", "challenger"]
 
 
 class ModelVersion(Value):
@@ -114,15 +94,6 @@ class ModelVersion(Value):
     @property
     def uri(self) -> str:
         return f"models:/{self.name}/{self.version}"
-
-
-class Promotion(Value):
-    """A candidate's new alias, the reason for it, and the champion until then (`before`)."""
-
-    version: ModelVersion
-    alias: Alias
-    reason: str
-    before: ModelVersion | None
 
 
 def model_ref(folder: Path) -> ArtifactRef:
@@ -394,93 +365,6 @@ def register(
             client.create_registered_model(name)
         source = f"{run.info.artifact_uri}/{MODEL}"
         return read_version(client.create_model_version(name, source, run.info.run_id, all_tags))
-
-
-def promote(
-    version: ModelVersion, decide: Callable[[ModelVersion | None], GateDecision]
-) -> Promotion:
-    """Make a version the champion if the gate decides so, else the challenger.
-
-    The champion itself, and a version that a person took down, are not compared.
-
-    Args:
-        version: The candidate.
-        decide: The gate's decision against the present champion (None if there is none). It is
-            called while the registry is locked, so it must not write to the registry. It is called
-            again if a person sets the alias meanwhile.
-    """
-    with writing_client() as client:
-        while True:
-            champion = lookup(client, version.name, "champion")
-            if settled := settled_promotion(client, version, champion):
-                return settled
-            decision = decide(champion)  # takes minutes, in which a person may set the alias
-            now = lookup(client, version.name, "champion")
-            if (now and now.version) == (champion and champion.version):
-                break
-        number = str(version.version)
-        alias: Alias = "champion" if decision.promote else "challenger"
-        client.set_model_version_tag(version.name, number, "gate", decision.reason)
-        describe(client, version, decision.reason)
-        if decision.promote:
-            if champion:
-                client.set_registered_model_alias(version.name, "previous", str(champion.version))
-                client.delete_model_version_tag(version.name, str(champion.version), STOOD)
-            drop_challenger(client, version)
-        client.set_registered_model_alias(version.name, alias, number)
-        if decision.promote:  # last, so that a process killed before has taken no version down
-            client.set_model_version_tag(version.name, number, STOOD, "yes")
-            if champion:
-                replaced = f"{version.uri} replaced it as the champion."
-                describe(client, champion, f"{replaced} {reason_then(champion)}")
-    return Promotion(version=version, alias=alias, reason=decision.reason, before=champion)
-
-
-def describe(client: "MlflowClient", version: ModelVersion, state: str) -> None:
-    """Write what became of a version as its description on MLflow's pages."""
-    run, verdict = version.tags.get("run"), version.tags.get(VERDICT)
-    state += f" On the test split: {verdict}" if verdict else ""
-    page = f" Run {run}: reports/{run}/report.html." if run else ""
-    client.update_model_version(version.name, str(version.version), state + page)
-
-
-def describe_champion(client: "MlflowClient", champion: ModelVersion) -> None:
-    """Correct the description of a champion whose alias a person set."""
-    entity = client.get_model_version(champion.name, str(champion.version))
-    if not (entity.description or "").startswith((PROMOTED, IS_CHAMPION)):
-        describe(client, champion, f"{IS_CHAMPION} {reason_then(champion)}")
-
-
-def reason_then(version: ModelVersion) -> str:
-    """Return the gate's last decision on a version, marked as past."""
-    return version.tags.get("gate", "").replace(PROMOTED, "When it was promoted:", 1)
-
-
-def drop_challenger(client: "MlflowClient", version: ModelVersion) -> None:
-    """Delete the alias `challenger` if it is on this version."""
-    challenger = lookup(client, version.name, "challenger")
-    if challenger and challenger.version == version.version:
-        client.delete_registered_model_alias(version.name, "challenger")
-
-
-def settled_promotion(
-    client: "MlflowClient", version: ModelVersion, champion: ModelVersion | None
-) -> Promotion | None:
-    """Return the outcome of a candidate that is not compared; None if the gate must decide."""
-    number = str(version.version)
-    if champion and STOOD not in champion.tags:
-        client.set_model_version_tag(version.name, str(champion.version), STOOD, "yes")
-    if champion:
-        describe_champion(client, champion)
-    if champion and champion.version == version.version:
-        reason = reason_then(champion)
-        return Promotion(version=champion, alias="champion", reason=reason, before=champion)
-    candidate = lookup(client, version.name, None, number)
-    if candidate and STOOD in candidate.tags:
-        client.set_registered_model_alias(version.name, "challenger", number)
-        describe(client, candidate, TAKEN_DOWN)
-        return Promotion(version=version, alias="challenger", reason=TAKEN_DOWN, before=champion)
-    return None
 
 
 def is_intact(version: ModelVersion) -> bool:

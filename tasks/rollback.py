@@ -1,19 +1,9 @@
 """Rollback: the previous champion serves again, at once, also while the gate decides."""
 
 from sentemb_core.errors import RegistryError
+from tasks.promotion import IS_CHAMPION, STOOD, describe, drop_challenger, reason_then
 from tasks.registered_encoders import find_encoder
-from tasks.registry import (
-    IS_CHAMPION,
-    STOOD,
-    ModelVersion,
-    alternatives,
-    describe,
-    drop_challenger,
-    find_version,
-    lookup,
-    reason_then,
-    registry_client,
-)
+from tasks.registry import ModelVersion, alternatives, find_version, lookup, registry_client
 
 
 def rollback(name: str) -> tuple[ModelVersion, ModelVersion | None]:

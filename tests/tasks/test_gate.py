@@ -19,7 +19,8 @@ from sentemb_core.retriever.spec import RetrieverSpec
 from sentemb_core.types import ArtifactRef
 from tasks import gate
 from tasks.artifacts import RowKind
-from tasks.registry import Alias, ModelVersion, Promotion, model_ref
+from tasks.promotion import Alias, Promotion
+from tasks.registry import ModelVersion, model_ref
 from tests.retriever.made import retriever
 
 CORPUS = CorpusConfig(source="d.jsonl")

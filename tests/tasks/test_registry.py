@@ -36,6 +36,7 @@ from sentemb_core.store.objects import Store
 from sentemb_core.store.records import lineage
 from sentemb_core.store.runs import recording
 from tasks import registered_encoders, servers
+from tasks.promotion import promote
 from tasks.registered_encoders import canaries_of, find_encoder
 from tasks.registry import (
     find_version,
@@ -43,7 +44,6 @@ from tasks.registry import (
     known_registries,
     lookup,
     note_registry,
-    promote,
     register,
     registered_artifacts,
     registry_client,
