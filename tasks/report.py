@@ -302,10 +302,10 @@ def indexed_source(training: RunResult, corpus: CorpusConfig) -> tuple[str, str]
     options = {field.name for field in fields(CorpusOptions)}
     if all(getattr(corpus, name) == value for name, value in usual if name not in options):
         return redacted(corpus.source), corpus_options(corpus)
-    columns = ("id_column", "doc_id"), ("sentences_column", "sentences")
     stored = CorpusConfig(
         source=str(artifact_path(training.texts.documents) / "documents.parquet"),
-        **dict(columns),
+        id_column="doc_id",
+        sentences_column="sentences",
         counterpart_column="counterpart" if corpus.counterpart_column else None,
     )
     return stored.source, corpus_options(stored)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def benchmark_command(
-    given: Mapping[str, Any], corpus: Mapping[str, str], *, dry_run: bool, as_json: bool
+    given: Mapping[str, Any], corpus: Mapping[str, str | bool], *, dry_run: bool, as_json: bool
 ) -> int:
     prepare()
     config = with_full_paths(benchmark_settings(given, corpus))
@@ -36,7 +36,7 @@ def benchmark_command(
     return dry_run_benchmark(config, as_json) if dry_run else run_benchmark(config, as_json)
 
 
-def corpus_settings(file: str | None, given: Mapping[str, str]) -> dict[str, str]:
+def corpus_settings(file: str | None, given: Mapping[str, str | bool]) -> dict[str, str | bool]:
     """Settings of the corpus that --corpus names; empty without it.
 
     Raises:
@@ -50,7 +50,9 @@ def corpus_settings(file: str | None, given: Mapping[str, str]) -> dict[str, str
     return {"source": file, **given} if file else {}
 
 
-def benchmark_settings(given: Mapping[str, Any], corpus: Mapping[str, str]) -> BenchmarkSettings:
+def benchmark_settings(
+    given: Mapping[str, Any], corpus: Mapping[str, str | bool]
+) -> BenchmarkSettings:
     """Checked settings; the files of the tasks and of the corpus are there.
 
     Call `prepare` first: it keeps the data set libraries offline.
@@ -143,7 +145,9 @@ def make_folder(out: str) -> None:
         )
 
 
-def compare_command(given: Mapping[str, Any], corpus: Mapping[str, str], *, as_json: bool) -> int:
+def compare_command(
+    given: Mapping[str, Any], corpus: Mapping[str, str | bool], *, as_json: bool
+) -> int:
     prepare()
     config = with_full_paths(benchmark_settings(given, corpus))
     from flows.benchmark import comparable

@@ -52,7 +52,7 @@ def demo_command(only: "Way | None", *, dry_run: bool, as_json: bool) -> int:
 def run_command(
     file: Path | None,
     source: str | None,
-    columns: Mapping[str, str],
+    columns: Mapping[str, str | bool],
     options: Mapping[str, Any],
     overrides: Sequence[str],
     *,
