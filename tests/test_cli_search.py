@@ -154,8 +154,8 @@ def test_an_index_states_which_rows_it_leaves_out(call, folder, tmp_path):
     write(tmp_path / "rows.jsonl", *map(json.dumps, rows))
     asked = ("index", str(folder / "encoder"), str(tmp_path / "rows.jsonl"))
     columns = ("--id-column", "id", "--text-column", "text", "--counterpart-column", "title")
-    code, out, _ = call(*asked, str(tmp_path / "told"), *columns)
-    refused = tmp_path / "told.quarantine.parquet"
+    code, out, _ = call(*asked, str(tmp_path / "noted"), *columns)
+    refused = tmp_path / "noted.quarantine.parquet"
     assert code == 0
     assert out.splitlines()[-1].endswith(f": {refused}")
     assert "1 of 4 rows" in out.splitlines()[-1]

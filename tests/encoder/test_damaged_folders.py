@@ -1,4 +1,4 @@
-"""Whatever is changed in a model folder, it is read, or refused with a code."""
+"""A model folder with any change is read, or refused with a code."""
 
 import json
 import shutil
