@@ -59,9 +59,9 @@ def index_writer(path: Path, schema: Any) -> pq.ParquetWriter:
 
 def is_index(source: str) -> bool:
     """Whether a file has the columns of an index, and no other column."""
-    if not Path(source).is_file():  # to open a FIFO waits for ever
-        return False
     try:
+        if not Path(source).is_file():  # to open a FIFO waits for ever
+            return False
         names = set(pq.read_schema(source).names)
     except (OSError, pa.ArrowException, UnicodeDecodeError):
         return False

@@ -276,7 +276,7 @@ def without_initialiser(tree: Json, asked: Json, given: Collection[str]) -> Json
 
 def with_bounded_initialiser(tree: Json, asked: Json, given: Collection[str]) -> Json:
     """Limit an initialiser to the steps of `--steps`, unless its own steps are stated."""
-    first, steps = tree.get("initialiser"), tree["training"].get("steps")
+    first, steps = tree.get("initialiser"), table_at(tree, "training").get("steps")
     bounded = "training.steps" in given and "steps" not in table_at(asked, "initialiser")
     if not (bounded and isinstance(first, dict) and isinstance(steps, int) and steps > 0):
         return tree

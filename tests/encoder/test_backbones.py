@@ -116,6 +116,7 @@ def test_no_token_types_are_passed_where_the_encoder_passes_none():
     tokenizer = PreTrainedTokenizerFast(
         tokenizer_object=Tokenizer(WordLevel({"a": 0}, "a")),
         model_input_names=["input_ids", "token_type_ids", "attention_mask"],
+        pad_token="a",
     )
     assert tokenizer_settings(tokenizer)["model_input_names"] == ["input_ids", "attention_mask"]
 

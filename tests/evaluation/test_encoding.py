@@ -65,9 +65,9 @@ def test_progress_is_logged(
     totals: list[int],
 ):
     encode(tmp_path)
-    lines = [record.args[:4] for record in caplog.records if record.name == "sentemb_core"]
-    done = [(done, total, share) for label, done, total, share in lines if done == total]
-    assert done == [(total, total, 100) for total in totals]
+    lines = [record.args[:3] for record in caplog.records if record.name == "sentemb_core"]
+    done = [count for _, count, share in lines if share == 100]
+    assert done == [f"{total} of {total}" for total in totals]
     assert len({line[0] for line in lines}) == len(totals)
 
 

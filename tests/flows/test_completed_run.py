@@ -227,7 +227,8 @@ def test_notes_links_and_progress_bars_are_on_the_runs_page(first, client):
     key = ArtifactFilter(key={"any_": [artifact_key(f"{first.outcome.run}-mlflow")]})
     notes = [one for one in client.read_artifacts(artifact_filter=mine) if one.type == "markdown"]
     (note,) = [one for one in notes if one.key.endswith("-report")]
-    assert "4 encoders" in note.data
+    training = first.outcome.training
+    assert f"{len(training.rows) + len(training.controls)} encoders" in note.data
     (way,) = [one for one in client.read_artifacts(artifact_filter=key) if one.type == "markdown"]
     assert f"({MLFLOW}/#/experiments/" in way.data
     bars = ArtifactFilter(key={"any_": ["train-encoder"]})
@@ -389,7 +390,7 @@ def test_the_report_stands_alone_and_is_complete(first, report):
     for words in (*ROWS, "BM25", "random encoder"):
         assert words in page
     empty = [name for name, value in report.items() if value in (None, [], {}, "")]
-    assert empty == ["retriever", "labels", "evaluation"]
+    assert empty == ["retriever", "served", "labels", "evaluation"]
     assert report["quarantine"] == {"read": 60, "counts": {}, "rows": [], "file": ""}
     assert "--config" in report["command"]
     assert report["settings"]["training.steps"] == "10"

@@ -20,7 +20,7 @@ from tasks.report import Outcome
 from tasks.retriever import choice_of
 from tasks.servers import experiment_id, mlflow_client
 from tasks.validate import scores_of
-from tasks.verdict import verdict_on
+from tasks.verdict import returned_name, verdict_on
 from tests.encoder.starting import start
 from tests.flows.corpora import tiny_run
 
@@ -102,7 +102,8 @@ def check_pages(outcome: Outcome, home: Path) -> None:
     found = mlflow_client(home).search_runs([experiment_id(home)], f"tags.run = '{outcome.run}'")
     (run,) = [one for one in found if "mlflow.parentRunId" not in one.data.tags]
     verdict = verdict_on(outcome.training, None)
-    assert run.data.tags["retriever"] == choice.label
+    assert run.data.tags["returned"] == returned_name(outcome.training)
+    assert choice.label in returned_name(outcome.training)
     assert run.data.tags["serve"] == verdict.answer
     test = scores_of(outcome.training.retriever.scores)["test"].document_to_counterpart
     assert run.data.metrics["test/document_to_counterpart/mrr_at_10"] == test.mrr_at_10

@@ -27,11 +27,10 @@ def record_run(run: str, config: Json, *outputs: ArtifactRef) -> None:
 
 
 def refusal(call, *command: str) -> tuple[int, str]:
-    """Return the exit code and the only line of a refused command."""
+    """Return the exit code and the last line of a refused command."""
     code, output, error = call(*command)
     assert output == ""
-    (line,) = error.splitlines()
-    return code, line
+    return code, error.splitlines()[-1]
 
 
 @pytest.mark.parametrize("change", [{"loader": "pickle"}, {"inputs": None}, {"created": "today"}])

@@ -288,7 +288,7 @@ def test_no_verb_runs_with_two_faiss_wheels(call, monkeypatch, tmp_path: Path, v
     for file in ("sts_sts12", "ir_cranfield_docs", "ir_cranfield_queries", "ir_cranfield_qrels"):
         (tmp_path / f"{file}.parquet").touch()
     monkeypatch.setattr(faiss_wheels, "_version", lambda name: "1")
-    monkeypatch.setattr("flows.cli.execute.served", lambda _: pytest.fail("it began"))
+    monkeypatch.setattr("flows.cli.execute.served", lambda *_: pytest.fail("it began"))
     code, output, errors = call(*verb.replace("DATA", str(tmp_path)).split())
     assert (code, output) == (2, "")
     assert errors.startswith("error E001 ")

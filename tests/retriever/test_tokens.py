@@ -110,8 +110,9 @@ def test_both_sides_of_a_retriever_have_their_prompts_whose_tokens_have_no_vecto
 
 def test_a_retriever_counts_what_its_first_encoder_cuts():
     cut = Cut()
-    made.retriever().read_documents([["w5 " * 40, "w6"], ["w7"]], cut=cut)
-    assert cut == Cut(texts=3, cut=1, limit=18)
+    long = "w5 " * 40
+    made.retriever().read_documents([[long, "w6"], ["w7"]], cut=cut)
+    assert cut == Cut(texts=3, cut=1, limit=18, example=long)
     assert "33.3%" in cut.line("sentences")
 
 
