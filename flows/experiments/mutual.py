@@ -278,7 +278,7 @@ EXPERIMENTS = (
         columns=(Column(label="pairs of titles", corpus="session_mixed_titles", judge=CASE),),
         differs="The eight titles are the paper's; the browsing corpus is private. A cell is the "
         "share of their 28 pairs that are together or apart as in the paper. Its second round has "
-        "1 2 | 3 4 | 5 6 | 7 8, its first 1 2 | 3 4 5 6 | 7 8. Titles of a pair share words, so "
-        "random static vectors find the pairs, too.",
+        "1 2 | 3 4 | 5 6 | 7 8. Its first round has 1 2 | 3 4 5 6 | 7 8. Titles of a pair share "
+        "words, so random static vectors find the pairs, too.",
     ),
 )
