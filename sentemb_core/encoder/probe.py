@@ -21,8 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from sentemb_core.encoder.folder_files import first_folder, is_static, read_json
-from sentemb_core.encoder.safety import damaged, first_line
+from sentemb_core.encoder.safety import damaged
 from sentemb_core.errors import BadDataError
+from sentemb_core.redaction import first_line
 from sentemb_core.types import Json
 
 WEIGHTS = "*.safetensors"

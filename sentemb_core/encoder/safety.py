@@ -28,6 +28,7 @@ from sentemb_core.errors import (
     UnsafeModelError,
     UsageError,
 )
+from sentemb_core.redaction import first_line
 
 PICKLED = {".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".joblib"}
 """Endings of files that can run code when they are loaded."""
@@ -85,21 +86,17 @@ def tokenising() -> Generator[None]:
         if not is_panic(error):
             raise
         raise BadDataError(
-            f"A tokenizer reads every text; this one gave up: {first_line(error)}. Take another "
-            "encoder, or save this one with another tokenizer."
+            f"A tokenizer reads every text; this one gave up: {first_line(error).rstrip('.')}. "
+            "Take another encoder, or save this one with another tokenizer."
         ) from error
 
 
 def damaged(folder: Path, reason: str) -> BadDataError:
     """Return the error of a model folder that cannot be read."""
     return BadDataError(
-        f"The encoder in {folder} is damaged or incomplete: {reason}. Copy or save it again."
+        f"The encoder in {folder} is damaged or incomplete: {reason.rstrip('.')}. Copy or save it "
+        "again."
     )
-
-
-def first_line(error: BaseException) -> str:
-    """Return the first line of an error's text, or its type, without a point at the end."""
-    return next(iter(str(error).splitlines()), type(error).__name__)[:500].rstrip(".")
 
 
 def is_panic(error: BaseException) -> bool:
