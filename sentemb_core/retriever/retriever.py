@@ -121,8 +121,9 @@ class Retriever:
     ) -> Readings:
         """Return documents, given as lists of sentences; token vectors are in int8.
 
-        `progress` is called with the number of sentences that the first encoder has read. `cut`
-        counts the sentences, or whole texts, that it cuts.
+        `progress` is called with the number of sentences that the first encoder has read; if it
+        also reads whole texts, each reading counts half. `cut` counts the sentences, or whole
+        texts, that it cuts.
         """
         return self.read_sentences(documents, documents=True, progress=progress, cut=cut)
 
@@ -147,6 +148,10 @@ class Retriever:
         sides: dict[str, Sides] = {}
         tokens: dict[str, TokenVectors] = {}
         whole: dict[str, WholeTexts] = {}
+        both = self.spec.unit == "both"
+        several = sum(len(unit) > 1 for unit in units)
+        by_sentences = _part(progress, 0.0, 0.5 if both else 1.0)
+        by_texts = _part(progress, len(flat) / 2, len(flat) / 2 / max(several, 1))
         for name, encoder in self.encoders.items():
             first = not sides
             sequences = encoder.tokenise(flat, role, cut if first else None)
@@ -157,15 +162,16 @@ class Retriever:
                     self.token_map,
                     prompt=encoder.prompt_tokens(role),
                     merged=documents,
-                    progress=progress,
+                    progress=by_sentences,
                 )
                 vectors = read.vectors
                 tokens[name] = TokenVectors(read.tokens.rows, read.tokens.starts[starts])
             else:
-                vectors = encode(encoder, sequences, progress=progress if first else None)
+                vectors = encode(encoder, sequences, progress=by_sentences if first else None)
             sides[name] = side_of(vectors, starts)
-            if self.spec.unit == "both":
-                whole[name] = whole_texts(encoder, items, documents=documents)
+            if both:
+                update = by_texts if first else None
+                whole[name] = whole_texts(encoder, items, documents=documents, progress=update)
         return Readings(texts, sides, tokens, whole)
 
 
@@ -174,6 +180,7 @@ def whole_texts(
     items: Sequence[Sequence[str]],
     *,
     documents: bool,
+    progress: Progress | None = None,
 ) -> WholeTexts:
     """Return the vectors of items, given as lists of sentences, read as whole texts.
 
@@ -184,8 +191,13 @@ def whole_texts(
     texts = [" ".join(items[place]) for place in several]
     sequences = encoder.tokenise(texts, "document" if documents else "query")
     vectors = np.zeros((len(items), encoder.dim), np.float32)
-    vectors[several] = directions(encode(encoder, sequences))
+    vectors[several] = directions(encode(encoder, sequences, progress=progress))
     return vectors
+
+
+def _part(progress: Progress | None, before: float, weight: float) -> Progress | None:
+    """Return the progress of a part, which begins at `before` and whose items have this weight."""
+    return progress and (lambda done: progress(round(before + weight * done)))
 
 
 def assembled(

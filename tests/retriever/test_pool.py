@@ -21,7 +21,7 @@ from sentemb_core.retriever.pool import (
     read_readings,
     write_readings,
 )
-from sentemb_core.retriever.spec import RetrieverSpec, Vectors
+from sentemb_core.retriever.spec import RetrieverSpec, Unit, Vectors
 from sentemb_core.retriever.vectors import Sides
 from tests import tiny
 from tests.retriever.made import retriever
@@ -116,6 +116,16 @@ def test_readings_come_back_as_they_were_written(tmp_path: Path):
     both = documents.side(RetrieverSpec(vectors=(Vectors(folder="a"),), unit="both"))
     summed = documents.vectors["a"].vectors[0] + whole
     np.testing.assert_allclose(both.vectors[0], summed / np.linalg.norm(summed), atol=1e-6)
+
+
+@pytest.mark.parametrize("unit", ["sentences", "text", "both"])
+def test_progress_ends_at_the_number_of_sentences(unit: Unit):
+    """Two readings count half each, so that the time left stays right."""
+    model = retriever(RetrieverSpec(vectors=(Vectors(folder=""),), unit=unit))
+    documents, seen = [[f"w{k} w5", f"w6 w{k}"] for k in range(7, 40)], list[int]()
+    model.read_documents(documents, seen.append)
+    assert seen == sorted(seen)
+    assert seen[-1] == (33 if unit == "text" else 66)
 
 
 def tiny_vector(text: str) -> np.ndarray:
