@@ -2,7 +2,6 @@
 
 SNCSE's code negates with a parser. Here short lists and the word order decide, unless the caller
 passes another negation. The lists are ours: irregular past forms, and the most frequent verbs.
-`n't` is removed like `not`.
 """
 
 import re
@@ -133,10 +132,7 @@ _BEFORE_NOUNS = words(
 
 _ARTICLES = words("a an the my your his our their")
 _SUBJECTS = words("i you he she it we they there")
-_FRONTED = words(
-    "what why when where who whom whose which how never rarely seldom hardly scarcely only then "
-    "here so nor neither"
-)
+_FRONTED = words("what why when where who whom whose which how only then here so nor")
 """Words after which an auxiliary stands before its subject."""
 _SUBORDINATORS = words(
     "if when while before after until because since so unless although though once that which who "
@@ -166,28 +162,92 @@ _WORD = re.compile(
     r"|['’][^\W\d_]+)?",  # noqa: RUF001
     re.IGNORECASE,
 )
-_NOT = re.compile(
-    r"\b([^\W\d_]+)\s?n\s?['’]\s?t\b|\s*\bnot\b(?! only\b)|(?<=\bcan)not\b",  # noqa: RUF001
-    re.IGNORECASE,
+_NEGATIVE = re.compile(
+    r"""\b(?:
+        (?P<stem>[^\W\d_]+)\s?n\s?['’]\s?t
+        | not(?!\sonly\b) | never | rarely | seldom | no\slonger | no[ -]one
+        | nobody | nothing(?!\sbut\b) | nowhere | none | neither
+        | no(?=\s[^\W\d_])(?!\s(?:matter|sooner)\b)
+        | (?:hardly|scarcely|barely)(?:\s(?:ever\b|any(?!way)))?
+    )(?:\b|(?<=\sany)) | (?<=\bcan)not\b""",  # noqa: RUF001
+    re.IGNORECASE | re.VERBOSE,
 )
 _FULL_STEMS = {"wo": "will", "ca": "can", "sha": "shall", "ai": "is"}
+_LEFT_OUT = words("not never hardly scarcely barely")
+_OPPOSITES = {
+    "nobody": "somebody", "no one": "someone", "no-one": "someone", "nothing": "something",
+    "nowhere": "somewhere", "none": "some", "no": "some", "neither": "either",
+    "no longer": "still", "rarely": "often", "seldom": "often",
+}  # fmt: skip
+"""Negative words -> what contradicts them; `no` is left out before a comparative."""
+_COMPARATIVE = re.compile(r"\s(?:more|less|fewer|better|worse|[^\W\d_]+er than)\b", re.IGNORECASE)
+_AFTER_NEGATION = {"any": "some", "anyone": "someone", "anybody": "somebody",
+    "anything": "something", "anywhere": "somewhere", "anymore": "still"}  # fmt: skip
+_ANY = re.compile(r"\bany(?:one|body|thing|where|more)?\b")
 
 
 def negated(sentence: str) -> str:
     """Return the sentence without its first negation, or negated if it has none.
+
+    A negative word is removed, or replaced by its opposite: `nobody` by `somebody`, `no` by `some`.
+    SNCSE's code removes `not` alone, and negates `had never been` once more; ours does not.
 
     As in SNCSE's code, `not` follows the first auxiliary; before a subject that is a pronoun it
     follows the subject, before another subject it is contracted. Without an auxiliary, the first
     finite verb becomes `do not`, `does not` or `did not` with its lemma, and a command `do not`.
     Else the sentence starts with `Not`.
     """
-    affirmed, found = _NOT.subn(lambda found: _restored(found[1]), sentence, count=1)
-    return affirmed.lstrip() if found else _denied(sentence)
+    for found in _NEGATIVE.finditer(sentence):
+        if _begins(sentence[: found.start()]) or not found[0].istitle():  # else of a name: Dr. No
+            return _affirmed(sentence, found)
+    return _denied(sentence)
 
 
-def _restored(stem: str | None) -> str:
-    """Return `is` for `isn't`, `will` for `won't`; empty for a whole `not`."""
-    return _FULL_STEMS.get(stem.lower(), stem) if stem else ""
+def _begins(before: str) -> bool:
+    """Whether a sentence begins after this text."""
+    return not before.strip() or before.rstrip()[-1] in ".!?:;\"'(“‘"  # noqa: RUF001
+
+
+def _affirmed(sentence: str, found: re.Match[str]) -> str:
+    """Return the sentence with this negative word removed, or replaced by its opposite."""
+    before, after = sentence[: found.start()], sentence[found.end() :]
+    opposite = _opposite(found, fronted=_begins(before) and _next_is_auxiliary(after), after=after)
+    after = _ANY.sub(lambda word: _AFTER_NEGATION[word[0]], after, count=1)
+    if opposite == "either":
+        after = re.sub(r"\bnor\b", "or", after, count=1)
+    if not opposite:
+        before, after = (before, after.lstrip()) if _begins(before) else (before.rstrip(), after)
+    if found[0][0].isupper():
+        rest = opposite + after
+        return f"{before}{rest[:1].upper()}{rest[1:]}"
+    return f"{before}{opposite}{after}".lstrip()
+
+
+def _opposite(found: re.Match[str], *, fronted: bool, after: str) -> str:
+    """Return what replaces a negative word; empty: nothing does.
+
+    Args:
+        found: The word.
+        fronted: It begins the sentence, before an auxiliary: `never have I`, `neither do we`.
+        after: The text behind it.
+    """
+    word = re.sub(r"\s", " ", found[0].lower())
+    if stem := found["stem"]:
+        return _FULL_STEMS.get(stem.lower(), stem)
+    if word == "no" and _COMPARATIVE.match(after):
+        return ""
+    if word.endswith(" any"):  # hardly anyone
+        return "some"
+    if word.endswith(" ever") or (fronted and word in _LEFT_OUT - {"not"}):
+        return "often"
+    return "so" if fronted and word == "neither" else _OPPOSITES.get(word, "")
+
+
+def _next_is_auxiliary(after: str) -> bool:
+    """Whether an auxiliary comes next, or after `before` or `again`."""
+    following = [word.lower() for word in re.findall(r"[^\W\d_]+", after[:40])]
+    following = following[1:] if following[:1] in (["before"], ["again"]) else following
+    return bool({*following[:1]} & (_AUXILIARIES | {"have", "do", *_HAVE, *_DO}))
 
 
 def _denied(sentence: str) -> str:
@@ -221,7 +281,7 @@ def _main_clause(sentence: str, found: list[re.Match[str]], plain: list[str]) ->
 def _command(sentence: str, found: list[re.Match[str]], plain: list[str], start: int) -> int | None:
     """Return the place of the verb of a command that starts here; None for a statement."""
     start += sum(1 for _ in takewhile(_BEFORE_COMMANDS.__contains__, plain[start:]))
-    verb = start + (plain[start : start + 1] in (["always"], ["never"]))
+    verb = start + (plain[start : start + 1] == ["always"])
     if plain[verb : verb + 1] in (["let's"], ["do"]) and plain[verb + 1 :]:
         return verb
     if verb >= len(plain) or plain[verb] not in _COMMANDS:
@@ -244,10 +304,8 @@ def _command(sentence: str, found: list[re.Match[str]], plain: list[str], start:
 
 
 def _forbidden(sentence: str, found: list[re.Match[str]], plain: list[str], place: int) -> str:
-    """Return `do not open` for the `open` of a command, `let us not go`, `give up` for `never`."""
+    """Return `do not open` for the `open` of a command, and `let us not go`."""
     word, before = found[place], plain[place - 1] if place else ""
-    if before == "never":
-        return f"{sentence[: found[place - 1].start()]}{sentence[word.start() :]}"
     together = plain[place] == "let's" or (plain[place] == "do" and plain[place + 1] in _COMMANDS)
     if together or plain[place : place + 2] == ["let", "us"]:
         end = found[place if together else place + 1].end()

@@ -24,7 +24,6 @@ OPPOSITES = (
     ("the man ' s car is here .", "the man ' s car is not here ."),
     ("the dogs ' run home .", "the dogs ' do not run home ."),
     ("They have seen it.", "They have not seen it."),
-    ("She had never been there.", "She had not never been there."),
     ("The cat sat on the mat.", "The cat did not sit on the mat."),
     ("He stopped the car.", "He did not stop the car."),
     ("The black dog runs home.", "The black dog does not run home."),
@@ -56,11 +55,11 @@ OPPOSITES = (
     ("A press release", "Not A press release"),
     ("What a day!", "Not What a day!"),
     ("A simple corncob in the ear .", "Not A simple corncob in the ear ."),
-    ("Not bad at all", "bad at all"),
+    ("Not bad at all", "Bad at all"),
     ("You cannot do that.", "You can do that."),
     ("She doesn't know him.", "She does know him."),
     ("They won't come", "They will come"),
-    ("Won't they come?", "will they come?"),
+    ("Won't they come?", "Will they come?"),
     ("he isn ' t here .", "he is here ."),
     ("He does n't know it .", "He does know it ."),
     ("he does n ' t know it .", "he does know it ."),
@@ -71,7 +70,7 @@ OPPOSITES = (
     ("He ain't here.", "He is here."),
     (" He is happy.", " He is not happy."),
     (" What a day!", "Not What a day!"),
-    ("Nothing knotty is noted", "Nothing knotty is not noted"),
+    ("Nothing knotty is noted", "Something knotty is noted"),
 )
 
 
@@ -79,10 +78,10 @@ def test_sentences_have_these_opposites():
     assert [negated(sentence) for sentence, _ in OPPOSITES] == [text for _, text in OPPOSITES]
 
 
-def test_commands_questions_inversions_and_modal_verbs_have_these_opposites():
+def test_commands_questions_modal_verbs_and_negative_words_have_these_opposites():
     card = json.loads((Path(__file__).parents[2] / "golden" / "negations.json").read_text("utf-8"))
     assert {sentence: negated(sentence) for sentence in card} == card
-    assert len(card) >= 60
+    assert len(card) >= 80
 
 
 WORDS = [
