@@ -144,12 +144,15 @@ def page(findings: Json, name: str, tables: Sequence[ResultTable]) -> str:
     shown = {one.id for table in tables for one in tables_of(table.id)}
     paper = name.rpartition("/")[2]
     others = [one for one in tables_of(paper) if one.id not in shown]
-    parts += map(section, tables)
-    parts += ["## Further tables of the paper", *map(quoted, others)] if others else []
+    parts += [section(table, findings) for table in tables]
+    needs = [f"- `{id}` needs {findings['needs'][id]}." for id in never_run(paper, tables)]
+    absent = ["Not run:\n\n" + "\n".join(needs)] if needs else []
+    further = [*absent, *map(quoted, others)]
+    parts += ["## Further tables of the paper", *further] if further else []
     return "\n\n".join(parts) + "\n"
 
 
-def section(table: ResultTable) -> str:
+def section(table: ResultTable, findings: Json) -> str:
     """Return a table with its question, seeds, caveats, notes and command."""
     facts = [seeds_of(table.rows)]
     facts += [f"Caveats: {', '.join(table.caveats)}."] if table.caveats else []
@@ -158,24 +161,45 @@ def section(table: ResultTable) -> str:
     heading = f"## {table.title}"
     shown = " ".join(filter(None, facts))
     of_paper = map(quoted, tables_of(table.id))
-    parts = (heading, table.question, markdown(table), shown, notes, not_run(table), command)
+    empty = reasons(table, findings)
+    parts = (heading, table.question, markdown(table), shown, notes, empty, command)
     return "\n\n".join(filter(None, [*parts, *of_paper]))
 
 
-def not_run(table: ResultTable) -> str:
-    """Return the arms and columns of the experiment that have no cell yet, as a sentence."""
+def reasons(table: ResultTable, findings: Json) -> str:
+    """Return why cells are empty: not run, at what cost, or quoted alone."""
+    lacks, alone = not_run(table), quoted_alone(table)
+    parts = [f"Not run ({findings['costs'][table.id]}): {', '.join(lacks)}."] if lacks else []
+    parts += [f"Quoted without a run: {findings['quoted_alone'][table.id]}."] if alone else []
+    return "\n\n".join(parts)
+
+
+def not_run(table: ResultTable) -> list[str]:
+    """Return the arms and columns of the experiment that have no cell yet."""
     what = EXPERIMENTS.get(table.id)
     if what is None:
-        return ""
+        return []
     run = {row.system for row in table.rows}
     heads = [f"{head} " for head in table.head()]
     lacks = [arm.label for arm in what.arms if arm.label not in run]
-    lacks += [
+    return lacks + [
         column.heading
         for column in what.columns
         if not column.optional and not any(head.startswith(f"{column.label} ") for head in heads)
     ]
-    return f"Not run: {', '.join(lacks)}." if lacks else ""
+
+
+def quoted_alone(table: ResultTable) -> list[str]:
+    """Return the rows of the paper that neither our table nor the experiment has."""
+    what = EXPERIMENTS.get(table.id)
+    known = {row.system for row in table.rows} | {arm.label for arm in (what.arms if what else ())}
+    return [row for one in tables_of(table.id) for row, *_ in one.lines() if row not in known]
+
+
+def never_run(paper: str, stored: Iterable[ResultTable]) -> list[str]:
+    """Return the experiments of a paper that have no table."""
+    ids = {table.id for table in stored}
+    return [id for id in EXPERIMENTS if id.startswith(f"{paper}.") and id not in ids]
 
 
 def quoted(table: PaperTable) -> str:

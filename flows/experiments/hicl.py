@@ -40,7 +40,7 @@ def from_paper(encoder: str, batch_size: int, *, differs: str, dtype: Precision)
         steps=1_000_000 // batch_size,
         batch_size=batch_size,
         learning_rate=3e-5,
-        stated={"batch_size": batch_size, "learning_rate": 3e-5},
+        stated={"batch_size": batch_size, "learning_rate": 3e-5, "dtype": dtype},
         dtype=dtype,
         differs=f"{TUNED} {differs}",
     )

@@ -7,7 +7,19 @@ from pathlib import Path
 import pytest
 
 from benchmarks import results_pages
-from benchmarks.results_pages import PAGES, RESULTS, add, claim_counts, load, pages, put, save
+from benchmarks.results_pages import (
+    PAGES,
+    RESULTS,
+    add,
+    claim_counts,
+    load,
+    never_run,
+    not_run,
+    pages,
+    put,
+    quoted_alone,
+    save,
+)
 from tasks.claims import CLAIMS
 from tasks.results import ResultRow, ResultTable
 
@@ -45,6 +57,15 @@ def test_every_experiment_of_a_paper_has_its_claims_in_one_table():
         assert len(claims) == (f"papers/{name}" in FINDINGS["pages"])
         for row in (row for table in claims for row in table.rows):
             assert row.task in {table.id for table in tables}
+
+
+def test_every_empty_cell_of_a_paper_has_its_reason():
+    stored = {name: load(name) for name in NAMES}
+    tables = [table for of_page in stored.values() for table in of_page]
+    assert {one.id for one in tables if not_run(one)} == FINDINGS["costs"].keys()
+    assert {one.id for one in tables if quoted_alone(one)} == FINDINGS["quoted_alone"].keys()
+    absent = {id for name, of_page in stored.items() for id in never_run(name, of_page)}
+    assert absent == FINDINGS["needs"].keys()
 
 
 @pytest.fixture

@@ -232,6 +232,8 @@ def test_trainings_below_the_usual_length(id: str, steps: set[int]):
         ("product_thesis.rescore", {"simcse": 1_562, "BM25 + simcse": 1_562}),
         ("product_thesis.e4", {"simcse": 4_686, "clm_autoencoder": 4_686}),
         ("product_thesis.curve", {"30 steps": 30, "3,000 steps": 3_000, "15,625 steps": 15_625}),
+        ("declutr.t1", {"declutr": 30_952, "mlm only": 30_952}),
+        ("hicl.t1", {"simcse": 3_906, "hicl (SimCSE)": 3_906}),
     ],
 )
 def test_the_papers_preset_has_the_papers_steps(id: str, steps: dict[str, int]):
@@ -731,6 +733,12 @@ def test_with_the_papers_preset_a_method_trains_as_the_table_or_its_own_paper(
     else:
         assert (training.optimizer, training.chunk) == ("adam", 128)
         assert settings.training_of(SelfTrain(), 42).learning_rate == rate
+
+
+@pytest.mark.parametrize("id", [what.id for what in EXPERIMENTS.values() if "hicl." in what.id])
+def test_all_rows_of_hicl_train_in_one_precision_under_the_papers_preset(id: str):
+    trained = trainings(EXPERIMENTS[id], Train, preset="paper")
+    assert len({training.dtype for _, training in trained}) == 1
 
 
 @ALL
