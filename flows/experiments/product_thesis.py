@@ -383,7 +383,7 @@ EXPERIMENTS = (
         paper=PAPER_SIZES,
         differs="Every point is a training of its own, whose learning rate falls to 0. STS-B dev "
         "evaluates, not eProduct. The loss is the mean training loss of the last tenth of the "
-        "steps; the thesis shows held-out texts.",
+        "steps; slide 44 does not say of which texts its loss is.",
     ),
     table(
         id="product_thesis.dedup",
