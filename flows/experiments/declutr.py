@@ -91,7 +91,8 @@ def figure(
         columns=FOUR,
         axis=axis or None,
         small=OF_ARTICLES.with_difference(
-            "The temperature is .05; the figure shows distributions over a grid that also has .0005."
+            "The temperature is .05; the figure shows distributions over a grid that also has "
+            ".0005."
         ),
     )
 
