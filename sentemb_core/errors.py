@@ -138,6 +138,10 @@ class BrokenFileError(SentembError, OSError, code="E605", exit_code=5):
     """A file of the home is damaged, or has no seal because an earlier version wrote it."""
 
 
+class LostRankError(SentembError, ChildProcessError, code="E606", exit_code=5):
+    """A process of a training on several devices ended before the training."""
+
+
 class GateRefusedError(SentembError, code="E701", exit_code=4):
     """The candidate did not pass the gate; the champion stays."""
 

@@ -2,8 +2,7 @@
 
 import logging
 from collections import deque
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from statistics import fmean
 from typing import TYPE_CHECKING, cast
 
@@ -19,7 +18,6 @@ from tasks.stage import stage, working_folder
 if TYPE_CHECKING:
     from sentemb_core.documents import Documents
     from sentemb_core.encoder.card import CardFacts
-    from sentemb_core.encoder.encoder import Encoder
     from sentemb_core.methods.parts.method import Learner
 
 log = logging.getLogger("sentemb_core.run")
@@ -54,41 +52,30 @@ def train_encoder(
         validation_pool: Validates during the training.
         judged: The corpus of the pool's documents, if it is not `sentences`.
     """
-    from sentemb_core.annotation.clusters import Clusters
-    from sentemb_core.annotation.pairs import Pairs, StoredAnnotation
-    from sentemb_core.corpus.tokens import TokenCorpus
     from sentemb_core.encoder.card import CardFacts
-    from sentemb_core.encoder.checkpoint import load_encoder
-    from sentemb_core.methods.catalogue import method_for
-    from sentemb_core.methods.parts.stored_head import head_in
     from sentemb_core.store.stages import running, threads
-    from sentemb_core.training.batches import corpus_sampler
-    from sentemb_core.training.loop import learner_of, train
+    from sentemb_core.training.inputs import TrainingInputs, train_from
     from sentemb_core.training.state import StepLog
+    from sentemb_core.training.torchrun import train_on_devices
     from tasks.prefect_pages import progress
 
     # the number of threads in the key, whatever OMP_NUM_THREADS or torch is set to
     config = config.model_copy(update={"threads": threads({"config": config})})
-    corpus = TokenCorpus.open(artifact_path(sentences))
-    start = load_encoder(artifact_path(encoder))
-    annotation = validate = None
-    if clusters and pairs:
-        annotation = StoredAnnotation(
-            corpus, Clusters(artifact_path(clusters)), Pairs(artifact_path(pairs))
-        )
-    if validation_pool:
-        validate = validator(artifact_path(judged or sentences), artifact_path(validation_pool))
-    method = method_for(config.method, start, head_in(artifact_path(encoder)))
-    learner = learner_of(method, start, config.seed)
+    inputs = TrainingInputs(
+        encoder=artifact_path(encoder),
+        sentences=artifact_path(sentences),
+        clusters=clusters and artifact_path(clusters),
+        pairs=pairs and artifact_path(pairs),
+        validation_pool=validation_pool and artifact_path(validation_pool),
+        judged=judged and artifact_path(judged),
+    )
     steps = StepLog()
+    run = train_from if config.devices == 1 else train_on_devices
     with progress("train_encoder", config.steps) as advance:
-        report = train(
-            learner,
-            method,
-            corpus_sampler(config, method, corpus, annotation),
+        learner, report = run(
+            inputs,
             config,
             working_folder(),
-            validate=validate,
             on_step=step_callback(advance),
             on_checkpoint=running().save_seconds,
             steps=steps,
@@ -160,23 +147,6 @@ def stored_model(learner: "Learner", method: MethodSettings, facts: "CardFacts")
             weights = learner.networks["condenser"].state_dict()
             write_head(weights, HeadShape(method.head_layers, below), model.path)
     return model.ref
-
-
-def validator(sentences: Path, validation_pool: Path) -> "Callable[[Encoder], float]":
-    """Return a function: an encoder's Recall@5 on the validation split."""
-    from sentemb_core.corpus.tokens import TokenCorpus
-    from sentemb_core.corpus.validation_pool import ValidationPool
-    from sentemb_core.evaluation.validation_scores import rank_pool
-    from sentemb_core.evaluation.vectors import encoder_scorers
-
-    corpus = TokenCorpus.open(sentences)
-    pool = ValidationPool.open(validation_pool).of_split("validation")
-
-    def recall(encoder: "Encoder") -> float:
-        ranks = rank_pool(pool, encoder_scorers(encoder, corpus, pool), "validation")
-        return ranks.scores().document_to_counterpart.recall_at_5
-
-    return recall
 
 
 def log_segment_counts(

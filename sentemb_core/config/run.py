@@ -218,12 +218,24 @@ class TrainingConfig(Config):
     threads: int | None = Field(default=None, ge=1)
     """CPU threads. Part of the cache key, because sums depend on it. null: all processors of this
     process. Ours."""
+    devices: int = Field(default=1, ge=1, exclude_if=lambda devices: devices == 1)
+    """Processes that share each batch, one a GPU; without a GPU they share the threads. Loss and
+    gradients are those of one process. Part of the cache key above 1. Ours."""
     seed: int = Field(default=42, ge=0)
     """Seed of batches, dropout and samples (mutual, appendix C: 42)."""
 
     def saves(self, step: int) -> bool:
         """Whether a checkpoint follows this step."""
         return step % self.checkpoint_every == 0
+
+    @model_validator(mode="after")
+    def _each_device_has_a_text(self) -> "TrainingConfig":
+        if self.batch_size < self.devices:
+            raise ValueError(
+                f"each device needs a text of a batch, but batch_size is {self.batch_size} and "
+                f"devices {self.devices}. Raise batch_size, or lower devices"
+            )
+        return self
 
     @model_validator(mode="after")
     def _patience_needs_validations(self) -> "TrainingConfig":

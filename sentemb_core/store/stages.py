@@ -265,7 +265,8 @@ def normal(value: Any, where: str) -> Any:
     if isinstance(value, ArtifactRef):
         return f"{value.kind}:{value.digest}"
     if isinstance(value, BaseModel):
-        return {name: normal(part, f"{where}.{name}") for name, part in value}
+        counted = {name: part for name, part in value if not _excluded(value, name, part)}
+        return {name: normal(part, f"{where}.{name}") for name, part in counted.items()}
     if isinstance(value, Mapping):
         return {_text(name, where): normal(part, f"{where}.{name}") for name, part in value.items()}
     if isinstance(value, list | tuple):
@@ -276,6 +277,12 @@ def normal(value: Any, where: str) -> Any:
         "A cache key holds references, frozen models, numbers, strings and collections of them; "
         f"{where} is a {type(value).__name__}. List an argument that names a place in `ignore`."
     )
+
+
+def _excluded(model: BaseModel, name: str, value: Any) -> bool:
+    """Whether a field does not count with this value (`exclude_if`): a setting added later."""
+    excludes = type(model).model_fields[name].exclude_if
+    return excludes is not None and excludes(value)
 
 
 def _text(name: Any, where: str) -> str:

@@ -8,7 +8,7 @@ from functools import cached_property, partial
 import numpy as np
 import torch
 from jaxtyping import Int64
-from torch import Tensor
+from torch import Tensor, nn
 
 from sentemb_core.documents import Tokens
 from sentemb_core.encoder.encoder import Reading
@@ -24,8 +24,10 @@ from sentemb_core.methods.parts.method import (
     Rows,
     loss_of,
     plainly,
+    require_rows,
 )
 from sentemb_core.methods.parts.views import IGNORED, Batch, View
+from sentemb_core.training.distributed import ALONE, Ranks
 
 TRANSFORMER_SLACK = 1024
 """Most padding tokens in a pass of a transformer. On an Intel with AMX, in bfloat16, batches of 128
@@ -147,10 +149,11 @@ class JointViews:
 
 @dataclass(frozen=True)
 class Pass:
-    """Rows of joint views in one forward pass."""
+    """Rows of joint views in one forward pass, and the rank that runs it."""
 
     joint: JointViews
     rows: Int64[np.ndarray, " rows"]
+    rank: int = 0
 
 
 @dataclass(frozen=True)
@@ -158,13 +161,15 @@ class GradientJob:
     """Computes the gradients of any step of a training.
 
     With `bfloat16`, forward passes use autocast; losses between rows are always float32. Each step
-    derives the seed of its dropout from `seed`.
+    derives the seed of its dropout from `seed`. Of several ranks, each calls `run` with the same
+    batch, and has the same result.
     """
 
     learner: Learner
     method: Method
     bfloat16: bool
     seed: int
+    ranks: Ranks = ALONE
 
     def run(self, batch: Batch, step: int, chunk: int | None) -> StepResult:
         """Add the gradients of a step to the parameters and return its loss and metrics.
@@ -176,6 +181,9 @@ class GradientJob:
             step: Number of the step, from 0.
             chunk: Most rows of a pass, with a gradient cache. None: no cache, so the activations of
                 all passes are in memory at once.
+
+        Raises:
+            RecipeError: the batch has fewer rows than ranks.
         """
         joints = list(self._joint_views(batch))
         passes = [part for joint in joints for part in self._passes(joint, chunk)]
@@ -184,8 +192,11 @@ class GradientJob:
         )
         now = RunningStep(self, batch, passes, of_loss, of_passes)
         gradients = plain_gradients if chunk is None else cached_gradients
-        loss = gradients(now.encode, len(passes), now.loss)
-        return StepResult(loss.item(), now.metrics, now.vectors)
+        loss = gradients(now.encode, len(now.own), now.loss)
+        self.ranks.sum_gradients(nn.ModuleList(self.learner.modules).parameters())
+        shares = {name: now.metrics.get(name, 0.0) for name in self.method.sample_terms}
+        sums = self.ranks.summed({"": loss.item(), **shares})
+        return StepResult(sums.pop(""), now.metrics | sums, now.vectors)
 
     def _joint_views(self, batch: Batch) -> Iterator[JointViews]:
         """Yield views to encode jointly. A view with row losses is alone: it needs all layers."""
@@ -201,13 +212,22 @@ class GradientJob:
             yield JointViews(reader, views, own_losses=False)
 
     def _passes(self, joint: JointViews, chunk: int | None) -> Iterator[Pass]:
+        """Yield the passes of all ranks: rows of a similar length go to the ranks in turn."""
         lengths = np.fromiter(map(len, joint.tokens), np.int64)
+        count = self.ranks.count
+        require_rows(len(lengths), count)
         if isinstance(joint.reader, FullBatchForward):
             groups = [np.arange(len(lengths))]
         else:
-            groups = length_groups(lengths, self._slack(joint), chunk)
+            largest = None if chunk is None else chunk * count
+            groups = length_groups(lengths, self._slack(joint), largest)
+        begin = 0
         for rows in groups:
-            yield Pass(joint, rows)
+            for rank in range(count):
+                own = rows[(rank - begin) % count :: count]
+                if len(own):
+                    yield Pass(joint, own, rank)
+            begin += len(rows)
 
     def _slack(self, joint: JointViews) -> int:
         """Return the most padding of a pass; unlimited if the encoder packs rows without padding.
@@ -278,12 +298,18 @@ class GradientJob:
         """Return every view's vectors in its own row order, aggregated, after the head.
 
         Sums of rows go through the head, unless their rows did (`Method.head_first`).
+
+        Args:
+            passes: Those of this rank.
+            parts: Their vectors.
+            batch: All views of the step.
         """
         vectors: dict[str, Tensor] = {}
         for joint in {id(part.joint): part.joint for part in passes}.values():
             mine = [index for index, part in enumerate(passes) if part.joint is joint]
-            place = np.argsort(np.concatenate([passes[index].rows for index in mine]))
-            rows = torch.cat([parts[index] for index in mine])[torch.from_numpy(place)]
+            places = np.concatenate([passes[index].rows for index in mine])
+            rows = torch.cat([parts[index] for index in mine])
+            rows = self.ranks.joined(rows, torch.from_numpy(places), len(joint.tokens))
             sizes = [len(view) for view in joint.views.values()]
             vectors |= dict(zip(joint.views, rows.split(sizes), strict=True))
         if self.method.head_first:
@@ -297,7 +323,8 @@ class GradientJob:
 class RunningStep:
     """One step. Each pass sets its own seed of `of_passes`, so a repetition draws the same.
 
-    The head and the loss have the seed `of_loss`, the same for any number of passes. `metrics` and
+    Passes are numbered over all ranks, so no two ranks draw the same. The head and the loss have
+    the seed `of_loss`, the same for any number of passes. `metrics` and
     `vectors` are complete after the last pass.
     """
 
@@ -309,18 +336,25 @@ class RunningStep:
     metrics: dict[str, float] = field(default_factory=dict[str, float])
     vectors: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
 
-    def encode(self, index: int, with_loss: bool) -> tuple[Tensor, Tensor | None]:
-        """Return a pass's vectors and its own loss (`Encode`)."""
+    @cached_property
+    def own(self) -> list[int]:
+        """Return the indices of this rank's passes."""
+        rank = self.job.ranks.rank
+        return [index for index, part in enumerate(self.passes) if part.rank == rank]
+
+    def encode(self, number: int, with_loss: bool) -> tuple[Tensor, Tensor | None]:
+        """Return the vectors and the own loss of a pass of this rank (`Encode`)."""
+        index = self.own[number]
         self._seed(self.of_passes[index])
         metrics = self.metrics if with_loss else None
         return self.job.encoded(self.passes[index], metrics, partial(self._loss_if, index))
 
     def loss(self, parts: list[Tensor]) -> Tensor:
-        """Return the loss between all rows (`Loss`)."""
+        """Return this rank's share of the loss between all rows (`Loss`)."""
         vectors, value, metrics = self._vectors_and_loss(parts)
         self.vectors.update({name: rows.detach() for name, rows in vectors.items()})
         self.metrics.update(metrics)
-        return value
+        return self.job.ranks.share(value)
 
     def _loss_if(self, index: int, rows: Tensor) -> Tensor:
         """Return the loss for these vectors of a pass that is being encoded.
@@ -342,7 +376,8 @@ class RunningStep:
     ) -> tuple[dict[str, Tensor], Tensor, Mapping[str, float]]:
         """Return every view's vectors, their loss and its metrics."""
         self._seed(self.of_loss)
-        vectors = self.job.by_view(self.passes, parts, self.batch)
+        own = [self.passes[index] for index in self.own]
+        vectors = self.job.by_view(own, parts, self.batch)
         return vectors, *loss_of(self.job.method, vectors, self.batch, self.job.learner)
 
     def _seed(self, seed: int) -> None:

@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -16,9 +17,10 @@ from sentemb_core.config.run import TrainingConfig
 from sentemb_core.encoder.backbones import StaticTable
 from sentemb_core.encoder.devices import any_shape, threads
 from sentemb_core.encoder.encoder import Encoder
-from sentemb_core.errors import DivergedError, OutOfMemoryError
+from sentemb_core.errors import DivergedError, OutOfMemoryError, StorageError, UsageError
+from sentemb_core.formats import counted
 from sentemb_core.heap import warm_heap
-from sentemb_core.methods.parts.method import Learner, Method, require_chunks
+from sentemb_core.methods.parts.method import Learner, Method, require_chunks, require_ranks
 from sentemb_core.methods.parts.views import Batch
 from sentemb_core.termination import check, cleaning_up
 from sentemb_core.training.batches import Sampler
@@ -28,6 +30,7 @@ from sentemb_core.training.checkpoint import (
     require_room,
     save_checkpoint,
 )
+from sentemb_core.training.distributed import ALONE, Ranks
 from sentemb_core.training.gradients import GradientJob, StepResult
 from sentemb_core.training.optimiser import learning_rate, optimiser_for
 from sentemb_core.training.state import StepLog, TrainingReport, TrainingState
@@ -59,10 +62,13 @@ def train(
     on_step: OnStep | None = None,
     on_checkpoint: Callable[[], None] | None = None,
     steps: StepLog | None = None,
+    ranks: Ranks = ALONE,
 ) -> TrainingReport:
     """Train `learner` in place. After an interruption, the same call continues the training.
 
-    On a CPU with the same number of threads, the resumed run ends in the same bits.
+    On a CPU with the same number of threads, the resumed run ends in the same bits. With
+    `config.devices` above 1, as many ranks call it. Rank 0 validates and writes checkpoints, also
+    at the end, where `load_trained` reads the result.
 
     Args:
         learner: Fresh from `learner_of`. At the end its encoder, and the networks that the method
@@ -78,31 +84,42 @@ def train(
             this call, the step is kept and is not reported again.
         on_checkpoint: Called after every written checkpoint.
         steps: Receives the metrics of all steps, also of steps before an interruption.
+        ranks: This process among those of the training.
 
     Raises:
-        RecipeError: chunks are set, but the method cannot be chunked.
+        RecipeError: chunks or devices are set, but the method needs a batch in one pass.
+        UsageError: `config.devices` is not the number of ranks.
         DivergedError: a loss or a gradient is not finite.
         StorageError: a checkpoint could not be written, or the checkpoints would not fit the disk
             (raised before the first step).
     """
     require_chunks(method, config.chunk)
+    require_ranks(method, config.devices)
+    if ranks.count != config.devices:
+        raise UsageError(
+            f"training.devices is the number of processes that train; found {config.devices} and "
+            f"{counted(ranks.count, 'rank')}. Start them by `train_on_devices`."
+        )
     with ExitStack() as stack:
         if config.chunk is None:  # chunks mean that memory is short
             stack.enter_context(warm_heap())
-        stack.enter_context(threads(config.threads))
+        stack.enter_context(threads(config.threads and max(1, config.threads // ranks.count)))
         stack.enter_context(any_shape())
         stack.enter_context(_saved_random_state(learner.encoder.device))
         stack.enter_context(_frozen(learner.encoder, method.frozen))
         stack.enter_context(_zero_rows_kept(learner.encoder.backbone))
         state = _initial_state(learner, method, config, work, steps or StepLog())
-        job = GradientJob(learner, method, config.dtype == "bfloat16", config.seed)
+        if state.saved:
+            log.info("training resumed after step %d of %d", state.saved, config.steps)
+        save = partial(_save, state, work, on_checkpoint) if ranks.rank == 0 else _nothing
+        job = GradientJob(learner, method, config.dtype == "bfloat16", config.seed, ranks)
         done, every = state.report.steps, config.checkpoint_every
         go_on = done < config.steps and state.patient(config.patience)
         if go_on:
             size = state.checkpoint_size(validated=validate is not None)
             require_room(work, size, config.steps // every - done // every)
         _begin_training(learner, method)
-        with _checkpoint_on_interruption(state, work, on_checkpoint):
+        with _checkpoint_on_interruption(state, save):
             while go_on:
                 check()
                 metrics = _step(state, job, sampler, config, work)
@@ -110,7 +127,7 @@ def train(
                 interval = config.evaluate_every or config.steps
                 if validate is not None and (not go_on or state.report.steps % interval == 0):
                     learner.encoder.eval()
-                    metrics["validation"] = validate(learner.encoder)
+                    metrics["validation"] = ranks.from_first(partial(validate, learner.encoder))
                     state.score(metrics["validation"])
                     _begin_training(learner, method)
                     go_on = go_on and state.patient(config.patience)
@@ -118,14 +135,41 @@ def train(
                 state.whole = True
                 if on_step is not None:  # before the checkpoint, whose steps are not reported again
                     on_step(state.report.steps, metrics)
-                if config.saves(state.report.steps):
-                    _save(state, work, on_checkpoint)
-        if state.best:
-            state.lasting.load_state_dict(state.best)
-        for module in learner.modules:
-            module.eval()
+                if config.saves(state.report.steps) or (not go_on and ranks.count > 1):
+                    save()
+        _end_training(state)
     _warn_of_zero_rows(state.report)
     return state.report
+
+
+def load_trained(
+    learner: Learner, method: Method, config: TrainingConfig, work: Path, steps: StepLog
+) -> TrainingReport:
+    """Load into a fresh learner what ranks have trained (see `train`), and return their report.
+
+    Raises:
+        StorageError: the last checkpoint is absent or broken.
+    """
+    state = _initial_state(learner, method, config, work, steps)
+    if state.report.steps < config.steps and state.patient(config.patience):
+        raise StorageError(
+            f"Ranks leave their result in a checkpoint. Found in {work} the checkpoint of step "
+            f"{state.report.steps} of {config.steps}. `resume` continues from it."
+        )
+    _end_training(state)
+    return state.report
+
+
+def _end_training(state: TrainingState) -> None:
+    """Take the best weights, if validations chose them, and set eval mode."""
+    if state.best:
+        state.lasting.load_state_dict(state.best)
+    for module in state.learner.modules:
+        module.eval()
+
+
+def _nothing() -> None:
+    """Save nothing: rank 0 writes the checkpoints."""
 
 
 def _warn_of_zero_rows(report: TrainingReport) -> None:
@@ -154,7 +198,6 @@ def _initial_state(
     checkpoint = last_checkpoint(work)
     if checkpoint is not None and state.restore(checkpoint):
         state.saved = state.report.steps
-        log.info("training resumed after step %d of %d", state.report.steps, config.steps)
     elif checkpoint is not None:
         log.warning("checkpoints of another recipe removed from %s", work)
         remove_checkpoints(work)
@@ -213,6 +256,12 @@ def _gradients_within_memory(state: TrainingState, job: GradientJob, batch: Batc
             rows = min(state.report.chunk or batch.texts, batch.texts)
             if not _is_out_of_memory(error):
                 raise
+            if job.ranks.count > 1:  # the others wait for this rank, and cannot halve theirs
+                raise OutOfMemoryError(
+                    f"Each of {job.ranks.count} devices must hold its texts of a batch; a batch of "
+                    f"{batch.texts} needs too much memory on device {job.ranks.rank}. Set "
+                    "training.chunk (texts that a device encodes at once), or lower it."
+                ) from error
             if job.method.reads_at_once:
                 raise OutOfMemoryError(
                     f"{job.method.name} encodes a view in one pass; a batch of {batch.texts} "
@@ -284,9 +333,7 @@ def _save(state: TrainingState, work: Path, on_checkpoint: Callable[[], None] | 
 
 
 @contextmanager
-def _checkpoint_on_interruption(
-    state: TrainingState, work: Path, on_checkpoint: Callable[[], None] | None
-) -> Generator[None]:
+def _checkpoint_on_interruption(state: TrainingState, save: Callable[[], None]) -> Generator[None]:
     """Write a checkpoint if Ctrl-C or SIGTERM ends the block: only the current step is lost.
 
     While the step changes weights, or during a validation, the last checkpoint stays the newest: no
@@ -300,7 +347,7 @@ def _checkpoint_on_interruption(
         cleaning_up()
         if state.whole and state.report.steps > state.saved:
             try:
-                _save(state, work, on_checkpoint)
+                save()
             except Exception as error:
                 log.warning("no checkpoint of step %d: %s", state.report.steps, error)
         raise

@@ -223,6 +223,32 @@ def require_chunks(method: Method, chunk: int | None) -> None:
         )
 
 
+def require_ranks(method: Method, devices: int) -> None:
+    """Check that no view needs a full-batch forward pass on several devices.
+
+    Raises:
+        RecipeError: a view needs one.
+    """
+    if method.reads_at_once and devices > 1:
+        raise RecipeError(
+            f"An adversarial view of {method.name} needs all rows on one device; found devices "
+            f"{devices}. Leave devices at 1, or leave that view out"
+        )
+
+
+def require_rows(rows: int, ranks: int) -> None:
+    """Check that each rank has a row of a view.
+
+    Raises:
+        RecipeError: the batch has fewer rows.
+    """
+    if rows < ranks:
+        raise RecipeError(
+            f"A batch needs a text for each device; found {rows} texts and {ranks} devices. Raise "
+            "training.batch_size, or lower training.devices"
+        )
+
+
 def plainly(learner: Learner, ids: Tensor, mask: Tensor | None, layers: bool) -> Reading:
     """The default forward pass of a view."""
     return read_by(learner.encoder, ids, mask, layers)
