@@ -14,12 +14,12 @@ import re
 import signal
 import subprocess
 import sys
-import threading
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Thread, Timer
 from typing import IO, NoReturn
 
 import torch
@@ -140,30 +140,30 @@ def _run_ranks(
     )
     assert process.stdin is not None, "a pipe"
     assert process.stdout is not None, "a pipe"
-    give_up = threading.Timer(ENDING, process.stdin.close)
-    give_up.daemon = True
-    events = _events(process.stdout)
+    end = process.stdin.close  # a rank that still runs ends then
+
+    def end_with_torchrun() -> None:
+        process.wait()
+        end()
+
+    Thread(target=end_with_torchrun, daemon=True).start()
     try:
-        for event in events:
-            receive(event)
+        for line in process.stdout:
+            receive(json.loads(line))
     except BaseException:
         cleaning_up(ENDING)
         process.terminate()
+        give_up = Timer(ENDING, end)
+        give_up.daemon = True
         give_up.start()
-        for event in _events(process.stdout):
-            receive(event)
+        for line in process.stdout:
+            receive(json.loads(line))
         raise
     finally:
-        give_up.cancel()
-        process.stdin.close()  # a rank that still runs ends now
+        end()
         process.stdout.close()
         process.wait()
     return process.returncode
-
-
-def _events(lines: IO[bytes]) -> Iterator[Json]:
-    for line in lines:
-        yield json.loads(line)
 
 
 def _command(devices: int, folder: Path) -> list[str]:
@@ -241,7 +241,7 @@ def _end_with_parent() -> None:
 
 def main() -> NoReturn:
     """Train as the rank that torchrun started."""
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    Thread(target=_end_with_parent, daemon=True).start()
     events, folder = Events(), Path(sys.argv[1])
     job = Job.model_validate_json((folder / JOB).read_bytes())
     first = os.environ["RANK"] == "0"

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from sentemb_core.training.batches import sampler_for
+from sentemb_core.training.distributed import ALONE
 from sentemb_core.training.gradients import GradientJob
 from tests.methods.recipes import (
     RECIPES,
@@ -33,11 +34,12 @@ def without_dropout(learner):
     learner.head.train()
 
 
-def step_of(method, learner, batch, *, step=0, chunk=None):
+def step_of(method, learner, batch, *, step=0, chunk=None, ranks=ALONE):
     """(loss, name -> gradient, vectors) of one batch."""
     for module in learner.modules:
         module.zero_grad(set_to_none=True)
-    done = GradientJob(learner, method, bfloat16=False, seed=3).run(batch, step, chunk)
+    job = GradientJob(learner, method, bfloat16=False, seed=3, ranks=ranks)
+    done = job.run(batch, step, chunk)
     found = {name: weight.grad for name, weight in named_parameters(learner)}
     return done.loss, {n: g.clone() for n, g in found.items() if g is not None}, done.vectors
 
