@@ -28,6 +28,8 @@ def test_how_often_a_training_is_kept_is_no_part_of_its_key():
         return train_encoder.stage.key({"encoder": ref, "sentences": ref, "config": config})
 
     assert key(checkpoint_every=10) == key(checkpoint_every=1000) != key(steps=10)
+    assert key(devices=1) == key() != key(devices=2)
+    assert not any("devices" in part for part in key().parts)
 
 
 @pytest.fixture
