@@ -38,6 +38,9 @@ from tests.store.racers import RACER
 PAGE = ROOT / "docs" / "reliability.md"
 BEGIN, END = ("<!-- reliability:begin -->", "<!-- reliability:end -->")
 RACERS = (2, 4, 8)
+TOGETHER = 5
+"""Runs that share a home, and with it the servers of Prefect and MLflow."""
+
 SECONDS = 15.0
 """Most seconds from a SIGTERM to the exit."""
 
@@ -109,6 +112,39 @@ def terminated_programs(source: Path, folder: Path, signals: int) -> Line:
         f"{signals} signals",
         f"exit 143: {ended} of {signals}, the slowest in {max(seconds):.1f} s",
         ended == signals and max(seconds) < SECONDS,
+    )
+
+
+def together(source: Path, folder: Path, homes: int, undisturbed: Json) -> Line:
+    """Start several `python -m flows run` at once in one home; compare each with `undisturbed`."""
+    config, failed, equal, log = folder / "together.json", 0, 0, ""
+    config.write_text(tiny_run(source).model_dump_json())
+    for number in range(homes):
+        home = folder / f"together-{number}"
+        started = [
+            subprocess.Popen(
+                [sys.executable, "-m", "flows", "run", "--config", str(config), "--json"],
+                cwd=ROOT,
+                env=os.environ | {"SENTEMB_HOME": str(home), "OMP_NUM_THREADS": "1"},
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+            )
+            for _ in range(TOGETHER)
+        ]
+        for process in started:
+            output, _ = process.communicate()
+            failed += process.returncode != 0
+            outcome = json.loads(output or "{}")
+            equal += all(outcome.get(key) == value for key, value in undisturbed.items())
+        log += "".join(file.read_text("utf-8") for file in sorted((home / "logs").glob("*.log")))
+    runs = homes * TOGETHER
+    refused = sum(log.count(words) for words in ("database is locked", "503 Service Unavailable"))
+    return (
+        f"{TOGETHER} `python -m flows run` at once in one home",
+        f"{homes} times",
+        f"exit 0: {runs - failed} of {runs}; equal encoders and scores: {equal} of {runs}; "
+        f"refusals of a busy database in the logs: {refused}",
+        not failed and equal == runs,
     )
 
 
@@ -264,6 +300,7 @@ def lines(folder: Path, options: argparse.Namespace) -> Iterator[Line]:
     yield killed(source, folder, options.homes, undisturbed)
     yield terminated(source, folder, options.signals, undisturbed)
     yield terminated_programs(source, folder, options.programs)
+    yield together(source, folder, options.crowds, undisturbed)
     yield unnoticed(folder / "sealed", options.flips)
     yield broken(store, options.mutations)
     yield rebuilt(source, store, undisturbed)
@@ -286,6 +323,7 @@ def main() -> int:
     parser.add_argument("--mutations", type=int, default=100, help="Changes a kind of artifact.")
     parser.add_argument("--signals", type=int, default=200, help="SIGTERMs to forked runs.")
     parser.add_argument("--programs", type=int, default=20, help="SIGTERMs to programs.")
+    parser.add_argument("--crowds", type=int, default=4, help="Times that runs share a home.")
     parser.add_argument("--flips", type=int, default=1000, help="Flipped bits a kind of file.")
     parser.add_argument("--races", type=int, default=20, help="Races for each number of processes.")
     parser.add_argument("--write", action="store_true", help="Into docs/reliability.md.")

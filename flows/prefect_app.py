@@ -69,8 +69,25 @@ def without_usual_port(address: str) -> str:
     return address.removesuffix(":80")
 
 
+def begin_as_writer() -> None:
+    """Let every transaction of Prefect's SQLite wait for its turn when it begins.
+
+    Prefect begins most as a reader. Where another one writes before it does, SQLite refuses it at
+    once ("database is locked"): a wait could not end.
+    """
+    from prefect.server.database.configurations import AioSqliteConfiguration
+
+    begin = AioSqliteConfiguration.begin_transaction
+
+    def begin_transaction(self: Any, session: Any, with_for_update: bool = True) -> Any:
+        return begin(self, session, True)
+
+    AioSqliteConfiguration.begin_transaction = begin_transaction
+
+
 def prefect_app() -> App:
     """Prefect's app behind the guard; without `ORIGINS` it refuses all requests."""
+    begin_as_writer()
     from prefect.server.api.server import create_app
     from prefect.settings import PREFECT_SERVER_CORS_ALLOWED_ORIGINS
 

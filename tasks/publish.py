@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from sentemb_core.config.run import RunConfig
 from sentemb_core.encoder.card import base_of
 from sentemb_core.errors import SentembError
+from sentemb_core.store.runs import RunLog
 from sentemb_core.types import ArtifactRef, Value
 from tasks.artifacts import (
     RunResult,
@@ -71,10 +72,8 @@ def finish_run(training: RunResult, run: RunMonitor) -> Outcome:
         task=config.task,
     )
     if config.register_model:
-        outcome = gated_or_reported(outcome, config)
-    page = write_report_of(outcome, config)
-    stored = save_json("outcome", outcome.model_dump(mode="json"))
-    run.record.update(outputs=[stored, outcome.encoder])
+        outcome = gated_or_reported(outcome, config, run.record)
+    page = stored_and_reported(outcome, config, run.record)
     verdict = verdict_of(outcome)
     run.tracker.log_artifact(page.parent)
     run.tracker.log_metrics(metrics_of(served_scores(training)))
@@ -119,21 +118,33 @@ def tables_in_markdown(outcome: Outcome, config: RunConfig) -> list[str]:
     return [table_text(served_table(outcome.training, verdict, counterpart_of(config)))]
 
 
-def gated_or_reported(outcome: Outcome, config: RunConfig) -> Outcome:
-    """Return the outcome with the gate's; if the registry fails, write the report without it.
+def gated_or_reported(outcome: Outcome, config: RunConfig, record: RunLog) -> Outcome:
+    """Return the outcome with the gate's; if the registry fails, store and report it without.
 
     `resume` tries again and then adds the gate's outcome to the report.
     """
     try:
         gate = register_and_gate(config, outcome.training, outcome.encoder, outcome.run)
     except SentembError:
-        note = (
-            "An error interrupted the registration: the encoder is not registered, or not compared "
-            f"with the champion. `python -m flows resume {outcome.run}` continues."
-        )
-        write_report_of(outcome, config, note)
+        stored_and_reported(outcome, config, record, how_to_register(outcome))
         raise
     return outcome.model_copy(update={"gate": gate})
+
+
+def stored_and_reported(outcome: Outcome, config: RunConfig, record: RunLog, *notes: str) -> Path:
+    """Write the report with `notes`, name the outcome in the run's record, and return the page."""
+    page = write_report_of(outcome, config, *notes)
+    stored = save_json("outcome", outcome.model_dump(mode="json"))
+    record.update(outputs=[stored, outcome.encoder])
+    return page
+
+
+def how_to_register(outcome: Outcome) -> str:
+    """Return how to continue after an error of the registry."""
+    return (
+        "An error interrupted the registration: the encoder is not registered, or not compared "
+        f"with the champion. `python -m flows resume {outcome.run}` continues."
+    )
 
 
 def published_model(training: RunResult, config: RunConfig) -> ArtifactRef:

@@ -126,7 +126,7 @@ def choose_retriever(
 ) -> ArtifactRef:
     """Return the cheapest retriever that is level with the best on the validation split."""
     from sentemb_core.corpus.validation_pool import ValidationPool
-    from sentemb_core.encoder.folder_files import is_static as static_folder
+    from sentemb_core.encoder.checkpoint import load_encoder
     from sentemb_core.evaluation.validation_scores import rank_pool
     from sentemb_core.retriever.choice import (
         candidates,
@@ -138,7 +138,10 @@ def choose_retriever(
 
     pool = ValidationPool.open(artifact_path(validation_pool))
     readings = readings_of(encoders, documents, pool)
-    static = {each.label: static_folder(artifact_path(each.encoder)) for each in encoders.semantic}
+    static = {
+        each.label: load_encoder(artifact_path(each.encoder)).kind == "static"
+        for each in encoders.semantic
+    }
     first = next(iter(readings.values()))[1]
     found = candidates(
         encoders.start.label,

@@ -128,23 +128,32 @@ def require_same_corpus(run: Run, config: RunConfig) -> None:
 
 
 def outcome_of(run: str | None) -> "tuple[Run, Outcome]":
-    """Return a completed run (the last one without an id) and its outcome.
+    """Return a run (without an id the last completed one) and its outcome.
 
     Raises:
         UsageError: there is no such run, or it has no outcome.
     """
-    from tasks.report import read_outcome
-
     record = find_run(run, "completed", made="outcome")
     if TABLES & record.config.keys():
         raise UsageError(f"Run {record.id} is a table and returns no encoder. Name another run.")
-    refs = [ref for ref in record.outputs if ref.kind == "outcome"]
-    if not refs:
+    outcome = stored_outcome(record)
+    if outcome is None:
         raise UsageError(
             f"Run {record.id} has no outcome yet ({record.state}). Finish it with "
             f"`python -m flows resume {record.id}`."
         )
-    return record, read_outcome(Store.default().path(refs[0]))
+    return record, outcome
+
+
+def stored_outcome(run: Run) -> "Outcome | None":
+    """Return the outcome of a run; None if it has none.
+
+    A run that failed in the registry has one: its encoder is trained, validated and reported.
+    """
+    from tasks.report import read_outcome
+
+    refs = [ref for ref in run.outputs if ref.kind == "outcome"]
+    return read_outcome(Store.default().path(refs[0])) if refs else None
 
 
 def stored_records(records: Iterable[Mapping[str, Any]]) -> tuple[Path, dict[str, str]]:

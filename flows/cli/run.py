@@ -7,15 +7,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flows.cli.execute import Job, import_models, run_flow, show_dry_run, where_it_continues
-from flows.cli.records import find_run, require_same_corpus, unfinished_run, waiting_runs
+from flows.cli.records import (
+    find_run,
+    require_same_corpus,
+    stored_outcome,
+    unfinished_run,
+    waiting_runs,
+)
 from flows.cli.reproduce import table_job
 from flows.cli.settings import AnyRun, by_path, checked, settings
 from flows.environment import prepare
 from flows.presets import preset_warnings
 from sentemb_core.config.run import FineTuneRun, InfoCSEIDC, InfoCSEPlus, MethodRun
 from sentemb_core.console import emit, log_to_stderr, print_result, remark, show
+from sentemb_core.errors import SentembError
 from sentemb_core.formats import counted
 from sentemb_core.store.objects import Store
+from sentemb_core.store.runs import runs_of_this_process
 from tasks.checks import check_run
 from tasks.registered_encoders import with_local_encoders
 
@@ -120,12 +128,28 @@ def run_config(config: AnyRun, as_json: bool, *, resumed: "Run | None" = None) -
         remark(f"Start encoder: {config.encoder.name} (change: --encoder).")
         if config.register_model:
             remark(f"The result will be registered as models:/{config.name} (change: --name).")
-    outcome = run_flow(partial(run_of, config), partial(import_what_runs, config))
+    earlier = len(runs_of_this_process())
+    try:
+        outcome = run_flow(partial(run_of, config), partial(import_what_runs, config))
+    except SentembError:  # of the registry: the run has its result
+        for run in runs_of_this_process()[earlier:]:
+            if found := stored_outcome(find_run(run)):
+                print_outcome(found, config, as_json)
+        raise
+    return print_outcome(outcome, config, as_json)
+
+
+def print_outcome(outcome: "Outcome", config: AnyRun, as_json: bool) -> int:
+    """Print the verdict, tables and closing lines of a run, or its outcome as JSON."""
+    if as_json:
+        emit(outcome.model_dump(mode="json"))
+        return 0
     from tasks.results import terminal
 
     tables = [terminal(table) for table in tables_of(outcome, config)]
     head, *lines = closing_lines(outcome, config)
-    return print_result(outcome.model_dump(mode="json"), head, *tables, *lines, as_json=as_json)
+    show(head, *tables, *lines)
+    return 0
 
 
 def import_what_runs(config: AnyRun) -> None:
@@ -155,12 +179,14 @@ def tables_of(outcome: "Outcome", config: AnyRun) -> "list[ResultTable]":
 def closing_lines(outcome: "Outcome", config: AnyRun) -> list[str]:
     """Lines of a run: first its verdict; doubts, refused rows, registry, commands, report."""
     from tasks.corpus import refused_rows
+    from tasks.publish import how_to_register
     from tasks.report import commands_of, doubts_of, notes_of, result_of
 
     training, gate = outcome.training, outcome.gate
     lines = [result_of(outcome), *doubts_of(training), *notes_of(training, config.training.seed)]
     lines += refused_rows(training.texts.documents)
-    lines += [f"Registry: {gate.text}"] if gate else []
+    if config.register_model:
+        lines.append(f"Registry: {gate.text if gate else how_to_register(outcome)}")
     lines += commands_of(outcome, config) if training.retriever else []
     return [*lines, f"Report: {outcome.report}"]
 

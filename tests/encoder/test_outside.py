@@ -152,6 +152,16 @@ def test_a_link_out_of_the_folder_is_refused(folder: Path, tmp_path: Path, name:
     refused(folder, name, str(place))
 
 
+@pytest.mark.parametrize(
+    "name", ["config.json", "model.safetensors", "tokenizer.json", "modules.json", "more/notes.txt"]
+)
+def test_a_fifo_in_the_folder_is_not_opened(folder: Path, name: str):
+    (folder / name).unlink(missing_ok=True)
+    (folder / name).parent.mkdir(exist_ok=True)
+    os.mkfifo(folder / name)
+    refused(folder, name, "FIFO")
+
+
 def test_links_within_the_folder_are_followed(folder: Path):
     before = embed_texts(load_encoder(folder), TEXTS)
     (folder / "files").mkdir()

@@ -1,10 +1,13 @@
 """Which requests to our Prefect server the guard refuses."""
 
 import asyncio
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
-from flows.prefect_app import guarded, own_origins
+from flows.prefect_app import begin_as_writer, guarded, own_origins
 
 OWN = own_origins(4200)
 
@@ -98,3 +101,37 @@ def test_pages_load_from_and_send_to_their_own_server_only():
 
 def test_lifespan_messages_pass_the_guard():
     assert status_of("lifespan") is None
+
+
+@pytest.mark.parametrize("begins", ["as a reader", "as a writer"])
+def test_writers_of_prefects_database_wait_for_each_other(tmp_path: Path, monkeypatch, begins: str):
+    """Two that have read before either writes: SQLite refuses the second at once."""
+    from prefect.server.database.configurations import AioSqliteConfiguration
+
+    original = AioSqliteConfiguration.begin_transaction
+    monkeypatch.setattr(AioSqliteConfiguration, "begin_transaction", original)  # restored later
+    if begins == "as a writer":
+        begin_as_writer()
+    database = AioSqliteConfiguration(f"sqlite+aiosqlite:///{tmp_path / 'prefect.db'}")
+
+    async def add(engine, both_have_read: asyncio.Barrier) -> None:
+        session = await database.session(engine)
+        async with session, database.begin_transaction(session):
+            await session.execute(sa.text("SELECT sum(n) FROM t"))
+            with suppress(TimeoutError):  # the second begins when the first has ended
+                await asyncio.wait_for(both_have_read.wait(), 0.2)
+            await session.execute(sa.text("UPDATE t SET n = n + 1"))
+
+    async def added() -> tuple[int, int]:
+        engine = await database.engine()
+        async with engine.begin() as connection:
+            await connection.execute(sa.text("CREATE TABLE t (n INTEGER)"))
+            await connection.execute(sa.text("INSERT INTO t VALUES (0)"))
+        met = asyncio.Barrier(2)
+        ends = await asyncio.gather(add(engine, met), add(engine, met), return_exceptions=True)
+        async with engine.connect() as connection:
+            total = (await connection.execute(sa.text("SELECT n FROM t"))).scalar_one()
+        await engine.dispose()
+        return total, sum("database is locked" in str(end) for end in ends)
+
+    assert asyncio.run(added()) == ((1, 1) if begins == "as a reader" else (2, 0))

@@ -4,9 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from sentemb_core.config.run import CorpusConfig, InfoCSEIDC
+from flows.cli.records import stored_outcome
+from sentemb_core.config.run import CorpusConfig, InfoCSEIDC, RunConfig
 from sentemb_core.corpus.validation_pool import Kind, PoolReport
 from sentemb_core.errors import OutOfMemoryError, RegistryDownError, SentembError, UnsafeModelError
+from sentemb_core.store.objects import Store
+from sentemb_core.store.runs import read_run, recording
 from tasks import publish
 from tasks.publish import baseline_scores, gated_or_reported, judged_split, method_text
 from tasks.report import Outcome
@@ -50,16 +53,21 @@ def test_card_has_sides_and_size_of_the_test_split(
 
 
 @pytest.mark.parametrize("error", [RegistryDownError, UnsafeModelError, OutOfMemoryError])
-def test_report_is_written_even_if_the_registry_fails(
-    monkeypatch: pytest.MonkeyPatch, error: type[SentembError]
+def test_a_run_is_reported_and_has_its_outcome_even_if_the_registry_fails(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, error: type[SentembError]
 ):
     notes: list[str] = []
 
     def fail(*_: object) -> None:
         raise error("The champion cannot be opened.")
 
+    def written(_: Outcome, __: RunConfig, note: str) -> Path:
+        notes.append(note)
+        return tmp_path / "report.html"
+
+    monkeypatch.setenv("SENTEMB_HOME", str(tmp_path))
     monkeypatch.setattr(publish, "register_and_gate", fail)
-    monkeypatch.setattr(publish, "write_report_of", lambda _, __, note: notes.append(note))
+    monkeypatch.setattr(publish, "write_report_of", written)
     outcome = Outcome(
         run="night-1",
         training=training(ROWS, 0),
@@ -68,7 +76,11 @@ def test_report_is_written_even_if_the_registry_fails(
         gate=None,
         timings=[],
     )
-    with pytest.raises(error):
-        gated_or_reported(outcome, InfoCSEIDC(corpus=CorpusConfig(source="d.jsonl")))
+    config = InfoCSEIDC(corpus=CorpusConfig(source="d.jsonl"))
+    with pytest.raises(error), recording(Store.default(), "night-1", [], {}) as record:
+        gated_or_reported(outcome, config, record)
     (note,) = notes
     assert "flows resume night-1" in note
+    run = read_run(Store.default(), "night-1")
+    assert run.state == "failed"
+    assert stored_outcome(run) == outcome

@@ -36,8 +36,10 @@ from sentemb_core.training.checkpoint import Checkpoint, save_checkpoint
 from sentemb_core.types import Json
 from tasks.checks import check_run
 from tasks.execution import without_prefect
+from tasks.report import Outcome
 from tests.encoder.published import t5
 from tests.flows.corpora import tiny_run, write_corpus
+from tests.tasks.made import ROWS, ref, training
 from tests.tiny import static
 
 ROOT = Path(__file__).parents[3]
@@ -549,6 +551,25 @@ def test_an_interrupted_run_says_how_to_resume_it(call, corpus_file, monkeypatch
     *_, saved, last = errors.splitlines()
     assert re.search(r"\b0 finished stages.*python -m flows resume half", saved)
     assert last.startswith("error " if isinstance(error, KeyboardInterrupt) else "error E702 no")
+
+
+@pytest.mark.usefixtures("no_server")
+def test_a_run_that_the_registry_refuses_prints_its_outcome(call, corpus_file, monkeypatch):
+    interrupted_run(monkeypatch, RegistryError("no answer"))
+    found = Outcome(
+        run="half",
+        training=training(ROWS, 0),
+        encoder=ref("model"),
+        report="page",
+        gate=None,
+        timings=[],
+    )
+    monkeypatch.setattr(
+        "flows.cli.run.stored_outcome", lambda run: found if run.id == "half" else None
+    )
+    code, out, errors = call("run", str(corpus_file), "--id-column", "id", "--json")
+    assert (code, errors.splitlines()[-1][:10]) == (RegistryError.exit_code, "error E702")
+    assert Outcome.model_validate_json(out) == found
 
 
 def interrupt(_: object) -> NoReturn:
