@@ -151,7 +151,7 @@ def search_command(
 ) -> int:
     """Search an index or a corpus, and print the hits of each query."""
     texts, source = asked(query, source, queries)
-    ids = None if among is None else lines_of(among)
+    ids = None if among is None else filled_lines(among)
     hits = _hits(model, texts, source, by, ids, top, corpus)
     from sentemb_core.report.terminal import hits_table
 
@@ -181,14 +181,14 @@ def asked(query: str, source: str | None, queries: Path | None) -> tuple[list[st
         raise UsageError(
             f"--queries takes the place of QUERY; found QUERY {query!r} as well. Leave it out."
         )
-    texts = lines_of(queries)
+    texts = filled_lines(queries)
     if not texts:
         raise UsageError(f"{queries} has a query in each line; found none.")
     return texts, query
 
 
-def lines_of(file: Path) -> list[str]:
-    """Return the lines of a file in UTF-8.
+def filled_lines(file: Path) -> list[str]:
+    """Return the lines of a file in UTF-8. One warning counts the blank lines, which are left out.
 
     Raises:
         UnreadableSourceError: it is absent, or has another encoding.
@@ -204,7 +204,13 @@ def lines_of(file: Path) -> list[str]:
         raise UnreadableSourceError(
             f"{file} must be a file with a text in each line; found U+0000. Name another file."
         )
-    return text.splitlines()
+    from sentemb_core.corpus.sentences import is_blank
+
+    lines = text.splitlines()
+    filled = [line for line in lines if not is_blank(line)]
+    if blank := len(lines) - len(filled):
+        console.remark(f"warning {counted(blank, 'blank line')} of {file} left out.")
+    return filled
 
 
 def searching_model(source: str) -> str:

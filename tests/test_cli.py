@@ -174,6 +174,7 @@ def test_evaluate_scores_encoder_bm25_and_chance(call, model, corpus):
     own, bm25 = (scores[name]["document_to_counterpart"]["recall_at_5"] for name in systems[:2])
     lead = scores["recall_at_5_less_bm25"]
     assert own == 1.0
+    assert {scores[name]["split"] for name in systems} == {"all"}
     assert lead["mean"] == pytest.approx(own - bm25)
     assert lead["low"] <= lead["mean"] <= lead["high"]
 

@@ -148,6 +148,19 @@ def test_a_file_of_queries_and_a_file_of_ids(call, folder, source):
     assert all(hit["doc_id"] in shown for result in results for hit in result["hits"])
 
 
+def test_blank_lines_of_a_file_are_left_out_with_one_warning(call, folder, tmp_path):
+    write(tmp_path / "queries.txt", "w5 w9", "", "w20 w21", " \t", "")
+    write(tmp_path / "ids.txt", "", *(f"d{k}" for k in range(5)))
+    model, index = paths(folder, "model", "index")
+    queries = ("search", model, index, "--queries", str(tmp_path / "queries.txt"), "--json")
+    code, out, error = call(*queries)
+    assert (code, [each["query"] for each in json.loads(out)]) == (0, ["w5 w9", "w20 w21"])
+    (line,) = [line for line in error.splitlines() if "queries.txt" in line]
+    assert "3" in line
+    code, out, error = call("search", model, "w5", index, "--among", str(tmp_path / "ids.txt"))
+    assert (code, "ids.txt" in error) == (0, True)
+
+
 def test_an_index_states_which_rows_it_leaves_out(call, folder, tmp_path):
     rows = [{"id": f"d{k}", "text": f"w{k} w5. w6 w{k}.", "title": f"w{k} w9"} for k in range(4)]
     rows[2]["text"] = rows[2]["title"]
@@ -217,7 +230,7 @@ def test_flows_searches_an_index_with_the_model_that_wrote_it(answer, home, fold
 )
 def test_errors_have_codes(call, folder, command, code):
     write(folder / "empty.txt")
-    write(folder / "blank.txt", "w5", "", "w6")
+    write(folder / "blank.txt", " ", "")
     (folder / "latin.txt").write_bytes("Überschuss".encode("latin-1"))
     if "vectors" in command:
         asked = paths(folder, "encoder", "documents.jsonl", "vectors.parquet")

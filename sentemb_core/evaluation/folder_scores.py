@@ -67,7 +67,7 @@ def scores_of_folder(encoder: Encoder, documents: Path, config: ValidationConfig
     table = documents / "documents.parquet"
     with TemporaryDirectory(prefix="sentemb-") as name:
         folder = Path(name)
-        pool = _pool_of_tests(table, config, folder)
+        pool = _pool_of_all(table, config, folder)
         (folder / "tokenizer.json").write_text(encoder.tokenizer.to_str(), encoding="utf-8")
         write_tokens(
             table,
@@ -85,7 +85,7 @@ def scores_of_folder(encoder: Encoder, documents: Path, config: ValidationConfig
             WORDS: bm25_scorers(*pool_texts(documents, pool)),
             CHANCE: random_scorers(corpus, pool, seed=0),
         }
-        ranks = {label: rank_pool(pool, scorers, "test") for label, scorers in systems.items()}
+        ranks = {label: rank_pool(pool, scorers, "all") for label, scorers in systems.items()}
         return _scores(pool.kind, ranks)
 
 
@@ -106,7 +106,7 @@ def retriever_ranks(
     Queries, candidates and splits as in `scores_of_folder`.
     """
     with TemporaryDirectory(prefix="sentemb-") as name:
-        pool = _pool_of_tests(documents / "documents.parquet", config, Path(name))
+        pool = _pool_of_all(documents / "documents.parquet", config, Path(name))
     kind: Query = "counterpart" if pool.kind == "counterpart" else "first half"
     pair = pool_pairs(documents, pool)[kind]
     texts = retriever.read_sentences(pair.texts, documents=False)
@@ -122,17 +122,17 @@ def retriever_ranks(
     }
     if alone and alone != spec:
         systems[ALONE] = pool_scorers(alone, texts, read, kind)
-    ranks = {label: rank_pool(pool, scorers, "test") for label, scorers in systems.items()}
+    ranks = {label: rank_pool(pool, scorers, "all") for label, scorers in systems.items()}
     return pool.kind, ranks
 
 
-def _pool_of_tests(table: Path, config: ValidationConfig, folder: Path) -> ValidationPool:
-    """Draw a pool into `folder`; every document is a query of its test split."""
+def _pool_of_all(table: Path, config: ValidationConfig, folder: Path) -> ValidationPool:
+    """Draw a pool into `folder`; every document is a query, of one split with the name all."""
     write_validation_pool(table, config, folder)
     if doubt := few_candidates(folder):
         log.warning("%s", doubt)
     drawn = ValidationPool.open(folder)
-    return replace(drawn, query_split=np.full(len(drawn.query_split), "test"))
+    return replace(drawn, query_split=np.full(len(drawn.query_split), "all"))
 
 
 def _scores(kind: Kind, ranks: Mapping[str, PoolRanks]) -> FolderScores:

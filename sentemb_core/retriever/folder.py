@@ -50,8 +50,8 @@ def save_retriever(retriever: "Retriever", folder: Path, card: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name, encoder in retriever.encoders.items():
         save_encoder(encoder, folder / name, card)
-    if retriever.token_map:
-        (folder / TOKEN_MAP).write_bytes(token_map_bytes(retriever.token_map))
+    if token_map := retriever.used_token_map:
+        (folder / TOKEN_MAP).write_bytes(token_map_bytes(token_map))
     (folder / "README.md").write_text(card, encoding="utf-8")
     stated = described(retriever).model_dump(mode="json")
     (folder / RETRIEVER).write_text(json.dumps(stated, indent=1) + "\n", encoding="utf-8")
@@ -63,8 +63,8 @@ def described(retriever: "Retriever") -> RetrieverFile:
     from sentemb_core.retriever.tokens import token_map_bytes
 
     digests = {name: encoder_digest(encoder) for name, encoder in retriever.encoders.items()}
-    if retriever.token_map:
-        content = token_map_bytes(retriever.token_map)
+    if token_map := retriever.used_token_map:
+        content = token_map_bytes(token_map)
         digests[TOKEN_MAP] = hashlib.sha256(content).hexdigest()
     return RetrieverFile(spec=retriever.spec, digests=digests)
 

@@ -146,8 +146,8 @@ def _writers(draft: Path, retriever: Retriever, files: ExitStack, *, texts: bool
     if spec.best_sentence:
         sentences = RaggedWriter(draft, SENTENCES, SENTENCE_TYPE, retriever.dim)
         files.enter_context(sentences)
-    if retriever.token_map:
-        width = retriever.token_map.out_features
+    if token_map := retriever.used_token_map:
+        width = token_map.out_features
         tokens = files.enter_context(RaggedWriter(draft, TOKENS, np.dtype(np.int8), width))
 
     def write(some: Sequence[Document], digests: Sequence[str], piece: Piece) -> None:

@@ -33,12 +33,29 @@ class Retriever:
     Attributes:
         spec: Parts and weights.
         encoders: By the folder of `spec.vectors`; all have cosine similarity.
-        token_map: From token states of the first encoder to token vectors; None without that part.
+        token_map: From token states of the first encoder to token vectors; unused without
+            `spec.tokens`.
     """
 
     spec: RetrieverSpec
     encoders: Mapping[str, Encoder]
     token_map: TokenMap | None = None
+
+    @property
+    def used_token_map(self) -> TokenMap | None:
+        """The map of the token vectors; None without that part.
+
+        Raises:
+            UsageError: the spec has tokens, and the retriever has no map.
+        """
+        if not self.spec.tokens:
+            return None
+        if self.token_map is None:
+            raise UsageError(
+                "A retriever with tokens has a token map; found none. Load a retriever that has "
+                "tokens, or set `tokens` of its spec to False."
+            )
+        return self.token_map
 
     @property
     def dim(self) -> int:
@@ -148,6 +165,7 @@ class Retriever:
         sides: dict[str, Sides] = {}
         tokens: dict[str, TokenVectors] = {}
         whole: dict[str, WholeTexts] = {}
+        token_map = self.used_token_map
         both = self.spec.unit == "both"
         several = sum(len(unit) > 1 for unit in units)
         by_sentences = _part(progress, 0.0, 0.5 if both else 1.0)
@@ -155,11 +173,11 @@ class Retriever:
         for name, encoder in self.encoders.items():
             first = not sides
             sequences = encoder.tokenise(flat, role, cut if first else None)
-            if first and self.token_map:
+            if first and token_map:
                 read = read_tokens(
                     encoder,
                     sequences,
-                    self.token_map,
+                    token_map,
                     prompt=encoder.prompt_tokens(role),
                     merged=documents,
                     progress=by_sentences,

@@ -24,6 +24,7 @@ from sentemb_core.errors import (
     UsageError,
 )
 from sentemb_core.retriever import index as index_module
+from sentemb_core.retriever.folder import load_retriever, retriever_digest
 from sentemb_core.retriever.index import Index, parts_of
 from sentemb_core.retriever.retriever import Retriever
 from sentemb_core.retriever.scores import scores_of_documents
@@ -220,6 +221,19 @@ def assert_same(one: Path, other: Path) -> None:
             assert np.abs(first - second).max(initial=0) <= (1 if "tokens" in file.name else 1e-3)
         elif file.suffix == ".arrow" or file.name == "vocab.index.json":
             assert (one / file).read_bytes() == (other / file).read_bytes()
+
+
+def test_a_token_map_that_the_spec_leaves_out_is_unused(tmp_path):
+    whole = made.retriever()
+    unused = replace(whole, spec=whole.spec.model_copy(update={"tokens": False}))
+    assert retriever_digest(unused) == retriever_digest(replace(unused, token_map=None))
+    index = Index.build(unused, made.documents(3), tmp_path / "index")
+    assert not (index.folder / "tokens.npy").exists()
+    assert index.update(made.documents(5)).encoded == 2
+    unused.save(tmp_path / "saved")
+    assert load_retriever(tmp_path / "saved").spec == unused.spec
+    with pytest.raises(UsageError):
+        Index.build(replace(whole, token_map=None), made.documents(3), tmp_path / "new")
 
 
 @pytest.mark.parametrize(("title", "warnings"), [("w6", 0), (None, 1)])
