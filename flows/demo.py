@@ -24,8 +24,8 @@ SAMPLE = CorpusConfig(
     sentences_column="sentences",
     counterpart_column="title",
     min_sentences=5,
-    max_sentences=20,
-    max_documents=1_000,
+    max_sentences=12,
+    max_documents=600,
 )
 
 RETRIEVER = "retriever chosen"
@@ -66,7 +66,7 @@ WAYS: dict[Way, InfoCSEIDC] = {
 
 @flow(name="demo", flow_run_name="demo")
 def demo(ways: list[Way] | None = None) -> dict[Way, Outcome]:
-    """Self-train from nothing and from MiniLM on 1,000 posts of the US government's blogs.
+    """Self-train from nothing and from MiniLM on 600 posts of the US government's blogs.
 
     Args:
         ways: `nothing`, `minilm`, or both if left out.

@@ -1,6 +1,7 @@
 """`demo`, `run`, `resume` and `status`: start a run, continue it, show what it would do."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -130,7 +131,7 @@ def run_config(config: AnyRun, as_json: bool, *, resumed: "Run | None" = None) -
             remark(f"The result will be registered as models:/{config.name} (change: --name).")
     earlier = len(runs_of_this_process())
     try:
-        outcome = run_flow(partial(run_of, config), partial(import_what_runs, config))
+        outcome = run_flow(partial(run_of, config), partial(begin, config))
     except SentembError:  # of the registry: the run has its result
         for run in runs_of_this_process()[earlier:]:
             if found := stored_outcome(find_run(run)):
@@ -152,13 +153,24 @@ def print_outcome(outcome: "Outcome", config: AnyRun, as_json: bool) -> int:
     return 0
 
 
-def import_what_runs(config: AnyRun) -> None:
-    """Import torch and transformers if a stage would run, else only MLflow's client."""
+def begin(config: AnyRun) -> None:
+    """Import what a run needs, and compute its first stages, while a server starts.
+
+    The run finds these stages cached. It raises their errors again, and records them.
+    """
+    from flows.pipeline import texts_and_start
+    from tasks.execution import without_prefect
+
     try:
         computes = any(status.would_run for status in plan_of(config).statuses)
-    except Exception:  # the run will raise it again, and record it
+    except Exception:
         computes = True
-    import_models() if computes else import_module("mlflow")
+    if not computes:
+        import_module("mlflow")
+        return
+    import_models()
+    with suppress(Exception), without_prefect(Store.default()):
+        texts_and_start(config)
 
 
 def tables_of(outcome: "Outcome", config: AnyRun) -> "list[ResultTable]":

@@ -538,7 +538,7 @@ def interrupted_run(monkeypatch, error: BaseException) -> None:
         raise error
 
     monkeypatch.setattr("flows.cli.run.run_of", flow)
-    monkeypatch.setattr("flows.cli.run.import_what_runs", lambda config: None)  # plans the flow
+    monkeypatch.setattr("flows.cli.run.begin", lambda config: None)  # plans the flow
 
 
 @pytest.mark.usefixtures("no_server")
