@@ -51,6 +51,9 @@ HOPELESS_ROWS, HOPELESS_SHARE = 1_000_000, 0.999
 """After so many rows, and with this share of them refused, the reading stops: a minute of it gave
 nothing, and a wrong column or file is the cause."""
 
+HOPELESS_LENGTH = 12
+"""Least mean length of the texts of so many rows, in characters: they are numbers or codes."""
+
 PAIRS_SHARE = 0.02  # below it nearly every document is one sentence: a splitter or column mistake
 
 WAYS_OUT = {
@@ -252,8 +255,12 @@ def _first_of_each_id(
     """Yield batches of documents with new ids. Repeated ids raise if `on_duplicate` is `error`."""
     repeated: list[tuple[str, int, str]] = []  # an id, its first row, the place of its repetition
     limits = (BATCH_ROWS, BATCH_CHARACTERS)
+    batches = in_pieces(checked, limits, lambda pair: (1, characters(pair[1])))
+    if config.id_column is None:  # the numbers of rows, or paths: none repeats
+        yield from ([document for _, document in batch] for batch in batches)
+        return
     with first_seen() as first_ids:
-        for batch in in_pieces(checked, limits, lambda pair: (1, characters(pair[1]))):
+        for batch in batches:
             keys = [digest(document.doc_id) for _, document in batch]
             firsts = first_ids(keys, [row.number for row, _ in batch])
             fresh: list[Document] = []
@@ -283,14 +290,20 @@ def _first_of_each_id(
 def _checked(
     config: CorpusConfig, split: Splitter, quarantine: Quarantine, counts: Counter[str]
 ) -> Iterator[tuple[Row | BadRow, Document]]:
+    letters = 0
     for row in rows(config):
         counts["rows_read"] += 1
         try:
-            yield row, checked_document(row, config, split, counts)
+            document = checked_document(row, config, split, counts)
         except RefusedError as error:
             quarantine.add(row, error.reason, error.text)
             if counts["rows_read"] >= HOPELESS_ROWS:
                 _require_usable(counts["rows_read"], quarantine)
+        else:
+            letters += characters(document)
+            yield row, document
+        if counts["rows_read"] == HOPELESS_ROWS:
+            _require_texts(letters, HOPELESS_ROWS - sum(quarantine.counts.values()))
 
 
 def _require_usable(read: int, quarantine: Quarantine) -> None:
@@ -308,6 +321,20 @@ def _require_usable(read: int, quarantine: Quarantine) -> None:
         f"More than one in {round(1 / (1 - HOPELESS_SHARE)):,} rows must be usable; of the first "
         f"{read:,} rows, {refused:,} are not: {reasons}.{ways}"
     )
+
+
+def _require_texts(letters: int, documents: int) -> None:
+    """Stop the reading of a source whose documents have so many characters in all, if too few.
+
+    Raises:
+        EmptyCorpusError: E101.
+    """
+    if letters < HOPELESS_LENGTH * documents:
+        raise EmptyCorpusError(
+            f"Texts of a corpus have at least {HOPELESS_LENGTH} characters on average; those of "
+            f"the first {HOPELESS_ROWS:,} rows have {letters / documents:.1f}. "
+            f"{WAYS_OUT['empty']}."
+        )
 
 
 def _sampled(

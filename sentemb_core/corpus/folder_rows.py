@@ -41,7 +41,8 @@ def folder_rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
         except UnicodeDecodeError as error:
             yield BadRow(f"{where}, byte {error.start}", number, "encoding", data[error.start :])
         else:
-            columns = _columns(path, text)
+            named = config.id_column or config.counterpart_column
+            columns = _columns(path, text) if named else {}
             doc_id = columns.get(config.id_column or "", where)
             counterpart = columns.get(config.counterpart_column or "")
             text = plain_text(text) if _is_markdown(path) else text

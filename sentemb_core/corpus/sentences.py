@@ -42,6 +42,16 @@ _END = re.compile(
 )
 
 
+_TERMINALS = f"{''.join(sorted({*segmenter.State.terminals} - {'...'}))}…"
+_ENDS = f"{_TERMINALS}{''.join(sorted(segmenter.State.opening_brackets))}"
+_AN_END = re.compile(f"[{re.escape(_ENDS)}]")
+"""Only at these characters can a sentence end within a paragraph, by syntok's rules."""
+
+DENSE, DENSE_LENGTH = 8, 1_000
+"""A longer paragraph of which more than an eighth are such characters is no prose. Of 270,000 texts
+of six open corpora three are: encoded files. syntok would take eight times as long for them."""
+
+
 def splitter(name: Literal["syntok", "regex", "none"]) -> Splitter:
     """Return the function text -> sentences of that name.
 
@@ -74,6 +84,13 @@ def syntok_sentences(text: str) -> list[str]:
 
 def _segments(paragraph: str) -> Iterator[str]:
     """Yield sentences cut at their first tokens, so that no character between tokens is lost."""
+    first = _AN_END.search(paragraph)
+    if not first or (first[0] in _TERMINALS and not paragraph[first.end() :].strip()):
+        yield from whole_text(paragraph)
+        return
+    if is_dense(paragraph, _ENDS, DENSE):
+        yield from regex_sentences(paragraph)
+        return
     tokens = Tokenizer(replace_not_contraction=False).tokenize(paragraph)
     months = {match.end() for match in _MONTH.finditer(paragraph)}
     starts = [sentence[0].offset for sentence in segmenter.segment(tokens)]
@@ -81,6 +98,11 @@ def _segments(paragraph: str) -> Iterator[str]:
     for start, stop in zip([0, *starts[1:]], [*starts[1:], len(paragraph)], strict=True):
         if sentence := " ".join(paragraph[start:stop].split()):
             yield sentence
+
+
+def is_dense(text: str, marks: str, least: int) -> bool:
+    """Return whether a long text has one of these marks in fewer than `least` characters."""
+    return len(text) > DENSE_LENGTH and least * sum(map(text.count, marks)) > len(text)
 
 
 def is_blank(text: str) -> bool:

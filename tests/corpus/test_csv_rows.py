@@ -123,11 +123,12 @@ def test_lines_after_a_long_cell_keep_their_numbers_and_offsets(tmp_path: Path) 
 def test_an_unclosed_quote_hides_no_later_row(tmp_path: Path, closed: bool) -> None:
     """Also where a quote in a much later row seems to close it."""
     last = 'C,"Five. Six."' if closed else "C,Five. Six."
-    rows = ["title,text", 'A,"never closed', *["B,Long. Line."] * 20_000, last, ""]
+    lines = ["B,A line. All of them are longer than a field may be."] * 3_000
+    rows = ["title,text", 'A,"never closed', *lines, last, ""]
     report, documents, _ = read(write(tmp_path / "a.csv", "\n".join(rows)), max_characters=1_000)
     assert report.quarantined == {"broken-row": 1}
     assert documents[-1].sentences == ["Five.", "Six."]
-    assert len(documents) == 20_001
+    assert len(documents) == 3_001
 
 
 def test_rows_in_a_quoted_cell_are_reported(tmp_path: Path, caplog) -> None:
@@ -144,9 +145,9 @@ def test_rows_in_a_quoted_cell_are_reported(tmp_path: Path, caplog) -> None:
 
 @pytest.mark.parametrize("line", ['1,"open', '",z","'], ids=["open", "closed and opened"])
 def test_many_stray_quotes_are_read_in_linear_time(tmp_path: Path, line: str) -> None:
-    source = write(tmp_path / "a.csv", "id,text\n" + f"{line}\n" * 20_000 + "x,One. Two.\n")
+    source = write(tmp_path / "a.csv", "id,text\n" + f"{line}\n" * 5_000 + "x,One. Two.\n")
     report, documents, _ = read(source)
-    assert report.quarantined == {"broken-row": 20_000}
+    assert report.quarantined == {"broken-row": 5_000}
     assert [document.sentences for document in documents] == [["One.", "Two."]]
 
 

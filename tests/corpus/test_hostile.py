@@ -155,6 +155,19 @@ def test_a_hopeless_source_is_not_read_to_its_end(tmp_path: Path, monkeypatch, n
         read(tmp_path / name)
 
 
+@pytest.mark.parametrize(("text", "refused"), [("A b. C", True), ("A bird. A cat.", False)])
+def test_texts_of_a_few_characters_are_not_read_to_their_end(
+    tmp_path: Path, monkeypatch, text: str, refused: bool
+) -> None:
+    monkeypatch.setattr(documents, "HOPELESS_ROWS", 200)
+    (tmp_path / "a.csv").write_text("text\n" + f"{text}\n" * 300)
+    if not refused:
+        assert read(tmp_path / "a.csv")[0].documents == 300
+        return
+    with pytest.raises(EmptyCorpusError, match="first 200 rows"):
+        read(tmp_path / "a.csv")
+
+
 def test_the_head_of_a_file_holds_no_record(tmp_path: Path, monkeypatch) -> None:
     """A hundred records of 30 MB each would take 3 GB."""
     monkeypatch.setattr(json_rows, "ROW_BYTES", 1_000)

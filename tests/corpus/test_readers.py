@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from sentemb_core.config.run import CorpusConfig
-from sentemb_core.corpus import json_rows, readers, source
+from sentemb_core.corpus import json_rows, markup, readers, source
 from sentemb_core.corpus.columns import Row
-from sentemb_core.corpus.markup import plain_text
+from sentemb_core.corpus.markup import heading, plain_text
 from sentemb_core.errors import (
     DuplicateIdError,
     EmptyCorpusError,
@@ -375,3 +375,11 @@ def test_markdown_has_columns_and_other_files_are_reported(tmp_path: Path, caplo
         read(folder, id_column="id", on_duplicate="error")
     with pytest.raises(MissingColumnError, match=r"'title'.*not 'tag'"):
         read(folder, counterpart_column="tag")
+
+
+def test_markdown_that_is_mostly_marks_is_not_parsed(monkeypatch) -> None:
+    monkeypatch.setattr(markup, "_parser", lambda: 1 / 0)
+    for unit in ("![", "[a](", "*a _", "- a\n", "|a|b\n", "# a\n"):
+        text = unit * 1_000
+        assert plain_text(f"---\ntitle: A\n---\n{text}") == text
+        assert heading(text) is None

@@ -1,8 +1,12 @@
 """Splitting loses no character and gives no empty sentence."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from syntok import segmenter
+from syntok.tokenizer import Tokenizer
 
 from sentemb_core.corpus.sentences import same_text, splitter
 from tests.examples import at_least
@@ -85,3 +89,18 @@ def test_same_text_ignores_letter_case_and_white_space() -> None:
     assert same_text("  The\nWAY out ") == same_text("the way OUT")
     assert same_text("Straße") == same_text("STRASSE")
     assert same_text("way out") != same_text("wayout")
+
+
+@given(st.text(st.sampled_from("abAZ17 .!?;:,'\"()[]\u2026\u201d\t\u200b\ue000"), max_size=14))
+def test_a_short_cut_gives_the_sentences_of_syntok(text: str) -> None:
+    tokens = Tokenizer(replace_not_contraction=False).tokenize(text)
+    starts = [sentence[0].offset for sentence in segmenter.segment(tokens)][1:]
+    parts = [text[start:end] for start, end in pairwise([0, *starts, len(text)])]
+    assert splitter("syntok")(text) == [" ".join(part.split()) for part in parts if part.strip()]
+
+
+@pytest.mark.parametrize("unit", ["(a. ", "A. ", "3. Mai ", "x;", "'[a] "])
+def test_a_long_paragraph_of_marks_is_split_as_no_prose(unit: str) -> None:
+    text = unit * 1_000
+    assert splitter("syntok")(text) == splitter("regex")(text)
+    assert splitter("syntok")("He saw Dr. Smith. " * 200) == ["He saw Dr. Smith."] * 200
