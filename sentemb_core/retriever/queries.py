@@ -58,13 +58,18 @@ def warn_of_tokens(encoder: Encoder, queries: Sequence[str]) -> None:
 
 
 def warn_of_words(words: Sequence[StoredBM25], queries: Sequence[str]) -> None:
-    """Warn of queries without a term of the index."""
-    known = [any(part.knows(query) for part in words) for query in queries]
-    if not all(known):
+    """Warn of queries without a whole word (its first letters) that the index has."""
+    whole, *letters = words
+    unknown = [query for query in queries if not whole.knows(query)]
+    if unknown:
+        partly = any(part.knows(query) for part in letters for query in unknown)
         log.warning(
-            "%d of %d queries have no word of the index: the lexical part does not find them.",
-            known.count(False),
+            "%d of %d queries have no word of the index: %s.",
+            len(unknown),
             len(queries),
+            "the lexical part finds parts of words alone"
+            if partly
+            else "the lexical part does not find them",
         )
 
 
