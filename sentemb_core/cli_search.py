@@ -1,9 +1,10 @@
 """What `index` and `search` do, for both command lines."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from sentemb_core import console
 from sentemb_core.cli_inputs import (
@@ -14,18 +15,22 @@ from sentemb_core.cli_inputs import (
     open_retriever,
 )
 from sentemb_core.encoder.names import is_encoder_folder, is_word_file
-from sentemb_core.errors import UnreadableSourceError, UsageError
+from sentemb_core.errors import MissingColumnError, UnreadableSourceError, UsageError
 from sentemb_core.formats import counted, size
 from sentemb_core.options import CorpusOptions, is_new
 from sentemb_core.types import Json
 
 if TYPE_CHECKING:
+    from sentemb_core.config.run import CorpusConfig
     from sentemb_core.corpus.documents import CorpusReport
     from sentemb_core.document_vectors import Hit
     from sentemb_core.retriever.index import Index
 
 MOST_BYTES = 64 << 20
 """Bytes read of a file of queries or ids, which may be a pipe; a device never ends."""
+
+TEXTS = frozenset({"text_column", "sentences_column"})
+"""Options of which one names the texts."""
 
 By = Literal["hybrid", "dense", "words"]
 
@@ -49,7 +54,7 @@ def index_command(
         folder: The index.
         update: Whether it exists; only new and changed documents are then encoded.
         texts: Whether to store the sentences.
-        corpus: How to read the corpus.
+        corpus: How to read the corpus. An update takes the options left out from the index.
         name: Name under which `search` finds the retriever later.
         json: Whether to print JSON.
     """
@@ -58,9 +63,11 @@ def index_command(
             "An update keeps the texts, or their absence, as they are. Leave --no-texts out, or "
             "write a new index."
         )
-    if not update:
+    if update:
+        checked, corpus = _updating_source(source, folder, corpus)
+    else:
         _require_new(folder)
-    checked = checked_source(source, corpus)
+        checked = checked_source(source, corpus)
     from sentemb_core.corpus.documents import CorpusReport
     from sentemb_core.corpus.table import read_documents, sentence_count
     from sentemb_core.retriever.index import Index
@@ -73,7 +80,7 @@ def index_command(
         report = CorpusReport.read(documents)
         total = sentence_count(table)
         if index:
-            written = index.update(read_documents(table), total=total)
+            written = index.update(read_documents(table), total=total, corpus=corpus.given())
             encoded, dropped = written.encoded, written.dropped
         else:
             index = Index.build(
@@ -83,9 +90,38 @@ def index_command(
                 texts=texts,
                 model=_lasting(name),
                 total=total,
+                corpus=corpus.given(),
             )
             encoded, dropped = len(index), 0
     return _print_index(index, encoded, dropped, report, refused, json=json)
+
+
+def _updating_source(
+    source: str, folder: Path, given: CorpusOptions
+) -> "tuple[CorpusConfig, CorpusOptions]":
+    """Return the settings of a corpus for an update, and its options: given ones, then stored.
+
+    Raises:
+        UnreadableSourceError: as `read_index_file`.
+        MissingColumnError, UsageError: as `checked_source`.
+    """
+    from sentemb_core.retriever.index_files import read_index_file
+
+    stated, stored = given.given(), read_index_file(folder).corpus
+    for name in stated.keys() & stored.keys():
+        if stated[name] != stored[name]:
+            option = f"--{name.replace('_', '-')}"
+            console.remark(f"note {option} is {stated[name]}; the index had {stored[name]}.")
+    if stated.keys() & TEXTS:
+        stored = {name: value for name, value in stored.items() if name not in TEXTS}
+    options = CorpusOptions(**cast("dict[str, Any]", stored | stated))
+    try:
+        return checked_source(source, options), options
+    except MissingColumnError:
+        if given.counterpart_column or not options.counterpart_column:
+            raise
+        options = replace(options, counterpart_column=None)  # `update` warns that titles are gone
+        return checked_source(source, options), options
 
 
 def _require_new(folder: Path) -> None:

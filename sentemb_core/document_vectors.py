@@ -47,7 +47,8 @@ thousand books have millions of sentences, and tokenising needs 50 bytes per byt
 class Hit:
     """A document, its inner product with the query, and its sentence nearest to the query.
 
-    Counterpart and sentence are None if the index does not have them.
+    The counterpart is None if the document has none. The sentence is None in a search by words, and
+    if the index has no texts or no sentence vectors.
     """
 
     doc_id: str

@@ -99,6 +99,22 @@ def test_an_update_takes_the_retriever_that_wrote_the_index(answer, folder, tmp_
     assert stated_model(Path(index)) == model
 
 
+@pytest.mark.parametrize("given", [(), ("--sentences-column", "other")])
+def test_an_update_reads_the_source_with_the_options_of_the_index(call, folder, tmp_path, given):
+    model, source, index = str(folder / "model"), tmp_path / "s.jsonl", str(tmp_path / "index")
+    row = {"name": "a", "sentences": ["w5 w9"], "other": ["w20"], "title": "w5 w6"}
+    write(source, json.dumps(row))
+    columns = ("--id-column", "name", "--text-column", "title")
+    assert call("index", model, str(source), index, *columns)[0] == 0
+    columns = ("--sentences-column", "sentences", "--counterpart-column", "title")
+    assert call("index", str(source), index, *columns, "--update")[0] == 0
+    code, out, error = call("index", str(source), index, "--update", "--json", *given)
+    assert (code, json.loads(out)["encoded"]) == (0, len(given) // 2)
+    assert ("--sentences-column" in error) == bool(given)
+    (hit,) = json.loads(call("search", model, "w5", index, "--json")[1])
+    assert (hit["doc_id"], hit["counterpart"]) == ("a", "w5 w6")
+
+
 @pytest.mark.parametrize("program", [core, flows])
 def test_an_index_whose_retriever_is_gone_is_opened_with_its_new_place(
     answer, folder, tmp_path, program

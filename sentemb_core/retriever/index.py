@@ -5,11 +5,11 @@ scores are those of `retriever.scores`, standardised over the candidates.
 """
 
 import logging
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Bool, Float, Float32, Int64
@@ -86,6 +86,7 @@ class Index:
         model: str | None = None,
         exact: int = EXACT,
         total: int = 0,
+        corpus: Mapping[str, str | bool] | None = None,
     ) -> "Index":
         """Write an index into a new folder, and open it.
 
@@ -98,6 +99,7 @@ class Index:
             model: Name of the retriever, under which a later call finds it.
             exact: With more documents, a graph finds the first ones by vectors.
             total: Number of sentences, for the progress.
+            corpus: Options that read the documents (`IndexFile.corpus`).
 
         Raises:
             UsageError: the folder is not empty.
@@ -115,7 +117,14 @@ class Index:
                 exact=exact,
                 total=total,
             )
-            stated = _described(draft, digest, model, retriever.dim, exact, written)
+            settings = {
+                "retriever": digest,
+                "model": model,
+                "dim": retriever.dim,
+                "exact": exact,
+                "corpus": dict(corpus or {}),
+            }
+            stated = _described(draft, settings, written)
         return cls(folder, retriever, stated)
 
     @classmethod
@@ -141,15 +150,25 @@ class Index:
             )
         return cls(folder, retriever, stated)
 
-    def update(self, documents: Iterable[Given], *, total: int = 0) -> Written:
+    def update(
+        self,
+        documents: Iterable[Given],
+        *,
+        total: int = 0,
+        corpus: Mapping[str, str | bool] | None = None,
+    ) -> Written:
         """Replace the documents by these. Only new and changed texts are encoded.
 
-        Documents that are not among them are dropped.
+        Documents that are not among them are dropped. `total` and `corpus` are as in `build`;
+        without `corpus` the index keeps its options.
 
         Raises:
             EmptyCorpusError, DuplicateIdError, StorageError: as `build`; the index stays as it was.
         """
         stated = self.stated
+        settings = stated.model_dump(include={"retriever", "model", "dim", "exact", "corpus"})
+        if corpus is not None:
+            settings["corpus"] = dict(corpus)
         with drafted(self.folder, replace=True) as draft:
             written = write_index(
                 draft,
@@ -160,9 +179,8 @@ class Index:
                 exact=stated.exact,
                 total=total,
             )
-            self.stated = _described(
-                draft, stated.retriever, stated.model, stated.dim, stated.exact, written
-            )
+            described = _described(draft, settings, written)
+        self.stated = described
         had_counterparts = self._stored.has_counterparts
         self._stored = Stored(self.folder, self.retriever.spec, self.stated)
         if had_counterparts and not self._stored.has_counterparts:
@@ -187,7 +205,8 @@ class Index:
     ) -> list[list[Hit]]:
         """Return the first documents for each of several queries, best first.
 
-        A document without a word of the query is no hit of a search by words.
+        A document that shares no term with the query is no hit of a search by words. Terms are
+        words, or the first letters of words and letter 4-grams, as `spec.words` states.
 
         Args:
             queries: Texts, which are encoded together.
@@ -338,17 +357,12 @@ def parts_of(spec: RetrieverSpec, by: By) -> RetrieverSpec:
     )
 
 
-def _described(
-    draft: Path, digest: str, model: str | None, dim: int, exact: int, written: Written
-) -> IndexFile:
-    """Write index.json of a written draft, and return its content."""
+def _described(draft: Path, settings: Mapping[str, Any], written: Written) -> IndexFile:
+    """Write index.json of a written draft with these settings, and return its content."""
     stated = IndexFile(
-        retriever=digest,
-        model=model,
+        **settings,
         documents=written.documents,
         sentences=written.sentences,
-        dim=dim,
-        exact=exact,
         bytes=sizes_below(draft),
         checksums=checksums_below(draft),
         approximate=written.approximate,

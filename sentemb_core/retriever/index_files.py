@@ -1,5 +1,8 @@
 """The folder of an index: its files, written as a draft and renamed at the end.
 
+An update renames the earlier folder to `.NAME.old-*` first. If it is killed before the draft has
+its name, the next call that opens or writes the index restores the earlier folder.
+
     index.json          format, digest of the retriever, counts, bytes of every file
     documents.parquet   doc_id, counterpart, digest (of the text), vector
     texts.arrow         sentences of every document (optional)
@@ -14,6 +17,7 @@ memory-mapped.
 
 import glob
 import json
+import logging
 import zlib
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
@@ -37,6 +41,8 @@ from sentemb_core.errors import (
 from sentemb_core.store import disk
 from sentemb_core.store.locks import lock_if_free
 from sentemb_core.types import Value
+
+log = logging.getLogger(__name__)
 
 INDEX = "index.json"
 DOCUMENTS, TEXTS, FAISS = "documents.parquet", "texts.arrow", "vectors.faiss"
@@ -79,6 +85,9 @@ class IndexFile(Value):
     checksums: dict[str, int] = Field(default_factory=dict[str, int])
     """CRC-32 of each file (`checksums_below`); empty for an index of an earlier version."""
     approximate: Approximate | None = None
+    corpus: dict[str, str | bool] = Field(default_factory=dict[str, str | bool])
+    """Options that read the source (`options.CorpusOptions`), for an update; empty for documents
+    from Python, and for an index of an earlier version."""
 
     @property
     def bytes_by_part(self) -> dict[str, float]:
@@ -176,6 +185,7 @@ def read_index_file(folder: Path) -> IndexFile:
     Raises:
         UnreadableSourceError: there is no index, or it is damaged or incomplete.
     """
+    restore_earlier(folder)
     if not (folder / INDEX).is_file():
         raise UnreadableSourceError(
             f"An index is a folder with {INDEX}; {folder} has none. `python -m flows index` writes "
@@ -228,9 +238,33 @@ def damaged(folder: Path, reason: str) -> UnreadableSourceError:
 def is_index_folder(path: str | Path) -> bool:
     """Whether a folder has the description of an index."""
     try:
+        restore_earlier(Path(path))
         return (Path(path) / INDEX).is_file()
     except OSError:  # a text longer than any path
         return False
+
+
+def restore_earlier(folder: Path) -> None:
+    """Restore the index whose update was killed between its renames, unless a process writes it."""
+    folder = folder.absolute()
+    if folder.exists() or not _earlier(folder):
+        return
+    lock = _lock_of(folder)
+    with lock_if_free(lock) as is_free:
+        earlier = _earlier(folder) if is_free and not folder.exists() else []
+        if earlier:
+            disk.rename_to(max(earlier, key=lambda path: path.stat().st_ctime_ns), folder)
+            log.warning("An update of %s was killed: the index is as before. Repeat it.", folder)
+        if is_free:
+            lock.unlink(missing_ok=True)
+
+
+def _earlier(folder: Path) -> list[Path]:
+    return [*folder.parent.glob(f".{glob.escape(folder.name)}.old-*")]
+
+
+def _lock_of(folder: Path) -> Path:
+    return folder.with_name(f".{folder.name}.lock")
 
 
 @contextmanager
@@ -241,18 +275,20 @@ def drafted(folder: Path, *, replace: bool) -> Generator[Path, None, None]:
         UsageError: `folder` exists, is not empty, and is not to be replaced.
         StorageError: another process writes this index, or the disk refuses.
     """
+    restore_earlier(folder)
     if not replace and folder.exists() and (folder.is_file() or any(folder.iterdir())):
         raise UsageError(f"{folder} exists. Name a new folder, or update the index in it.")
     folder = folder.absolute()
-    lock = folder.with_name(f".{folder.name}.lock")
+    lock = _lock_of(folder)
     with lock_if_free(lock) as is_free:
         if not is_free:
             raise StorageError(
                 f"One process at a time writes an index; another one writes {folder} now. Wait "
                 "until it is done."
             )
-        for killed in folder.parent.glob(f".{glob.escape(folder.name)}.draft-*"):
-            disk.remove(killed)
+        killed = [*folder.parent.glob(f".{glob.escape(folder.name)}.draft-*")]
+        for path in [*killed, *(_earlier(folder) if folder.exists() else [])]:
+            disk.remove(path)
         draft = folder.with_name(disk.unique(f".{folder.name}.draft"))
         try:
             disk.make_folder(draft)
@@ -262,7 +298,7 @@ def drafted(folder: Path, *, replace: bool) -> Generator[Path, None, None]:
                 earlier = folder.with_name(disk.unique(f".{folder.name}.old"))
                 disk.rename_to(folder, earlier)
                 disk.rename_to(draft, folder)
-                disk.remove(earlier)
+                disk.rename_to(earlier, draft)  # `.old-*` is always a whole index
             else:
                 disk.rename_to(draft, folder)
         finally:

@@ -26,6 +26,7 @@ from sentemb_core.errors import (
 from sentemb_core.retriever import index as index_module
 from sentemb_core.retriever.folder import load_retriever, retriever_digest
 from sentemb_core.retriever.index import Index, parts_of
+from sentemb_core.retriever.index_files import is_index_folder
 from sentemb_core.retriever.retriever import Retriever
 from sentemb_core.retriever.scores import scores_of_documents
 from sentemb_core.retriever.spec import RetrieverSpec, Vectors
@@ -400,6 +401,49 @@ def test_an_interrupted_build_leaves_nothing(tmp_path, interrupted):
     assert [*tmp_path.iterdir()] == []
 
 
+class Killed(BaseException):
+    """The end of a process."""
+
+
+@pytest.mark.parametrize("renames", [1, 2])
+@pytest.mark.parametrize("next_call", [Index.open, Index.update, is_index_folder])
+def test_an_update_that_is_killed_between_renames_loses_nothing(
+    index, monkeypatch, renames, next_call
+):
+    made_so_far = []
+
+    def perform(operation, *args, **kwargs):
+        if operation.__name__ == "rename_to":
+            made_so_far.append(args)
+        if len(made_so_far) > renames:  # also the removal of the draft
+            raise Killed
+        return operation(*args, **kwargs)
+
+    place, mine, documents = index.folder, index.retriever, made.documents(20)
+    monkeypatch.setattr("sentemb_core.store.disk.perform", perform)
+    with pytest.raises(Killed):
+        index.update(documents)
+    monkeypatch.undo()
+    assert place.exists() == (renames == 2)
+    if next_call is Index.update:
+        with pytest.raises(UsageError):
+            Index.build(mine, documents, place)
+    elif next_call is Index.open:
+        Index.open(place, mine)
+    else:
+        assert is_index_folder(str(place))
+    assert len(Index.open(place, mine)) == (120 if renames == 1 else 20)
+    assert Index.open(place, mine).update(documents).documents == 20
+    assert [file.name for file in place.parent.iterdir()] == ["index"]
+
+
+def test_no_index_is_restored_while_a_process_writes_it(index):
+    earlier = index.folder.rename(index.folder.with_name(".index.old-0"))
+    with file_lock(index.folder.with_name(".index.lock")):
+        assert not is_index_folder(index.folder)
+    assert earlier.exists()
+
+
 def test_drafts_of_killed_builds_are_removed(tmp_path):
     (tmp_path / ".index.draft-0" / "words").mkdir(parents=True)
     (tmp_path / ".other.draft-0").mkdir()
@@ -446,7 +490,13 @@ def test_an_empty_query_is_refused(index, query):
 
 @pytest.mark.parametrize(
     ("query", "warnings"),
-    [("w5 w6", 0), ("w5 " * 40, 1), ("unknown nonsense", 2), ("w5 unknown nonsense", 1)],
+    [
+        ("w5 w6", 0),
+        ("w5 " * 40, 1),
+        ("unknown nonsense", 2),
+        ("w5 unknown nonsense", 1),
+        ("xw5 w5x", 2),  # letter 4-grams alone
+    ],
 )
 def test_a_query_that_a_part_cannot_read_gives_a_warning(index, caplog, query, warnings):
     index.search(query)
