@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from sentemb_core.evaluation.gate import PROMOTED, GateDecision
 from sentemb_core.types import Value
 from tasks.registry import ModelVersion, lookup, writing_client
+from tasks.verdict import reconciled
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -67,7 +68,7 @@ def promote(
         number = str(version.version)
         alias: Alias = "champion" if decision.promote else "challenger"
         client.set_model_version_tag(version.name, number, "gate", decision.reason)
-        describe(client, version, decision.reason)
+        describe(client, version, decision.reason, champion=decision.promote)
         if decision.promote:
             if champion:
                 client.set_registered_model_alias(version.name, "previous", str(champion.version))
@@ -82,10 +83,12 @@ def promote(
     return Promotion(version=version, alias=alias, reason=decision.reason, before=champion)
 
 
-def describe(client: "MlflowClient", version: ModelVersion, state: str) -> None:
+def describe(
+    client: "MlflowClient", version: ModelVersion, state: str, *, champion: bool = False
+) -> None:
     """Write what became of a version as its description on MLflow's pages."""
     run, verdict = version.tags.get("run"), version.tags.get(VERDICT)
-    state += f" On the test split: {verdict}" if verdict else ""
+    state += f" On the test split: {reconciled(verdict, champion=champion)}" if verdict else ""
     page = f" Run {run}: reports/{run}/report.html." if run else ""
     client.update_model_version(version.name, str(version.version), state + page)
 
@@ -94,7 +97,7 @@ def describe_champion(client: "MlflowClient", champion: ModelVersion) -> None:
     """Correct the description of a champion whose alias a person set."""
     entity = client.get_model_version(champion.name, str(champion.version))
     if not (entity.description or "").startswith((PROMOTED, IS_CHAMPION)):
-        describe(client, champion, f"{IS_CHAMPION} {reason_then(champion)}")
+        describe(client, champion, f"{IS_CHAMPION} {reason_then(champion)}", champion=True)
 
 
 def reason_then(version: ModelVersion) -> str:

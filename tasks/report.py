@@ -69,7 +69,8 @@ def result_of(outcome: Outcome) -> str:
     """Return what a run found: whether to use what it returned, and the numbers behind it."""
     if outcome.training.retriever:
         return verdict_on(outcome.training, outcome.task, outcome.gate).text
-    return f"{answer_on(outcome.training)[1]} {gain_of(outcome.training)}"
+    head = answer_on(outcome.training, outcome.task, outcome.gate)[1]
+    return f"{head} {gain_of(outcome.training)}"
 
 
 def gain_of(training: RunResult) -> str:

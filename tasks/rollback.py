@@ -34,7 +34,8 @@ def rollback(name: str) -> tuple[ModelVersion, ModelVersion | None]:
         client.set_model_version_tag(name, number, STOOD, "yes")
         client.delete_registered_model_alias(name, "previous")
         drop_challenger(client, previous)
-        describe(client, previous, f"{IS_CHAMPION} A rollback restored it. {reason_then(previous)}")
+        state = f"{IS_CHAMPION} A rollback restored it. {reason_then(previous)}"
+        describe(client, previous, state, champion=True)
         if champion:
             taken = (
                 f"A rollback to {previous.uri} took it down; the gate does not promote it again."

@@ -45,6 +45,12 @@ ENCODER_HEADS: dict[Answer, str] = {
 """The same for a run that returns an encoder alone."""
 
 
+CHAMPION_ANYWAY = (
+    "It is the champion all the same: the gate compares it on other queries, with the champion "
+    "before it or the start encoder."
+)
+
+
 class System(Value):
     """One system on the test split: MRR@10 in both directions, and over those that count.
 
@@ -84,6 +90,7 @@ class Verdict(Value):
     own: System
     queries: int
     comparisons: list[Comparison]
+    champion: bool = False
 
     @property
     def serve(self) -> bool:
@@ -92,7 +99,7 @@ class Verdict(Value):
     @property
     def head(self) -> str:
         """The answer in a sentence, for people who do not know the metric's name."""
-        return HEADS[self.answer]
+        return reconciled(HEADS[self.answer], champion=self.champion)
 
     @property
     def reason(self) -> str:
@@ -129,7 +136,17 @@ def answer_on(
         verdict = verdict_on(training, task, gate)
         return verdict.answer, verdict.head
     answer = encoder_answer(training)
-    return answer, ENCODER_HEADS[answer]
+    return answer, reconciled(ENCODER_HEADS[answer], champion=is_champion(gate))
+
+
+def is_champion(gate: "GateOutcome | None") -> bool:
+    """Return whether the gate made the model of a run the champion."""
+    return gate is not None and gate.alias == "champion"
+
+
+def reconciled(head: str, *, champion: bool) -> str:
+    """Return the answer; where it advises against a champion, with the reason for both."""
+    return f"{head} {CHAMPION_ANYWAY}" if champion and head.startswith("Do not") else head
 
 
 def encoder_answer(training: RunResult) -> Answer:
@@ -177,10 +194,11 @@ def verdict_on(
         for (name, scores), chosen in zip(baselines.items(), ("BM25", "start"), strict=True)
     ]
     return Verdict(
-        answer=answer_of(label, comparisons, promoted=not gate or gate.alias == "champion"),
+        answer=answer_of(label, comparisons, promoted=not gate or is_champion(gate)),
         own=system(f"retriever ({label})", own, task),
         queries=len(set(units_of(training, task)[0].tolist())),
         comparisons=comparisons,
+        champion=is_champion(gate),
     )
 
 

@@ -10,7 +10,19 @@ from sentemb_core.types import SearchTask
 from tasks import verdict
 from tasks.artifacts import RetrieverResult, RunResult
 from tasks.gate import GateOutcome
-from tasks.verdict import HEADS, Answer, Comparison, System, answer_of, verdict_on
+from tasks.promotion import VERDICT, describe
+from tasks.verdict import (
+    CHAMPION_ANYWAY,
+    ENCODER_HEADS,
+    HEADS,
+    Answer,
+    Comparison,
+    System,
+    answer_of,
+    answer_on,
+    reconciled,
+    verdict_on,
+)
 from tests.tasks.made import ROWS, ref, training
 
 QUERIES = 80
@@ -56,10 +68,15 @@ def gate_outcome(alias: str) -> GateOutcome:
         ("whitened start", {}, "champion", "serve"),
         ("whitened start", {}, "challenger", "not promoted"),
         ("whitened start", {"bm25": 0.9}, None, "not better"),
+        ("whitened start", {"bm25": 0.9}, "challenger", "not better"),
+        ("whitened start", {"bm25": 0.9}, "champion", "not better"),
         ("whitened start", {"retriever_scores": 0.3}, None, "worse"),
+        ("whitened start", {"retriever_scores": 0.3}, "champion", "worse"),
         ("whitened start", {"start": 1.0, "bm25": 0.2}, None, "worse"),
         ("BM25", {"retriever_scores": 0.5}, "challenger", "words are enough"),
+        ("BM25", {"retriever_scores": 0.5}, "champion", "words are enough"),
         ("start", {"start": 0.9}, "challenger", "start is enough"),
+        ("start", {"start": 0.9}, "champion", "start is enough"),
     ],
 )
 def test_each_answer(
@@ -74,8 +91,21 @@ def test_each_answer(
     )
     assert found.answer == answer
     assert found.serve == (answer in ("serve", "start is enough"))
-    assert found.head == HEADS[answer]
+    both = alias == "champion" and not found.serve
+    assert found.head == HEADS[answer] + (f" {CHAMPION_ANYWAY}" if both else "")
     assert found.text == f"{found.head} {found.reason}"
+
+
+@pytest.mark.parametrize("alias", [None, "challenger", "champion"])
+@pytest.mark.parametrize("answer", ENCODER_HEADS)
+def test_each_answer_on_an_encoder_alone(
+    monkeypatch: pytest.MonkeyPatch, answer: Answer, alias: str | None
+):
+    monkeypatch.setattr(verdict, "encoder_answer", lambda _: answer)
+    gate = gate_outcome(alias) if alias else None
+    both = alias == "champion" and answer in ("not better", "worse")
+    head = ENCODER_HEADS[answer] + (f" {CHAMPION_ANYWAY}" if both else "")
+    assert answer_on(training(ROWS, 0), None, gate) == (answer, head)
 
 
 def test_numbers_are_those_of_the_test_split(monkeypatch: pytest.MonkeyPatch):
@@ -114,3 +144,14 @@ def test_a_loss_in_one_direction_is_a_loss():
     lopsided = better.model_copy(update={"below": True})
     assert answer_of("whitened start", [lopsided, better]) == "worse"
     assert answer_of("whitened start", [better, lopsided]) == "worse"
+
+
+@pytest.mark.parametrize("champion", [True, False])
+@pytest.mark.parametrize("answer", ["serve", "not better"])
+def test_the_registry_describes_a_champion_as_the_page_does(answer: Answer, champion: bool):
+    texts: list[str] = []
+    client = SimpleNamespace(update_model_version=lambda _, __, text: texts.append(text))
+    version = SimpleNamespace(name="news", version=2, tags={VERDICT: HEADS[answer]})
+    describe(cast(Any, client), cast(Any, version), "Compared.", champion=champion)
+    assert reconciled(HEADS[answer], champion=champion) in texts[0]
+    assert (CHAMPION_ANYWAY in texts[0]) is (champion and answer != "serve")
