@@ -16,7 +16,7 @@ from jaxtyping import Float64, Int64
 
 from sentemb_core.config.run import GateConfig
 from sentemb_core.evaluation.bootstrap import paired_difference
-from sentemb_core.formats import counted
+from sentemb_core.formats import change, counted
 from sentemb_core.types import Value
 
 RULES = GateConfig()
@@ -93,8 +93,8 @@ def gate(
     metric, confidence = METRICS[rules.metric], f"{100 * level:g} % confidence"
     numbers = (
         f"On the gate split ({_size(len(values), rules)}) {metric} is {values.mean():.3f}, and "
-        f"{rival_values.mean():.3f} for {name}: a difference of {gain.mean:+.3f} "
-        f"({gain.low:+.3f} to {gain.high:+.3f} with {confidence})"
+        f"{rival_values.mean():.3f} for {name}: a difference of {change(gain.mean)} "
+        f"({change(gain.low)} to {change(gain.high)} with {confidence})"
     )
     better = f"better than {name} by more than {rules.margin:g} with {confidence}"
     beats = gain.low > rules.margin

@@ -32,15 +32,6 @@ class RetrieverResults(NamedTuple):
     vectors: TaskResult | None
 
 
-def retriever_task(retriever: Retriever, collection: Collection) -> TaskResult:
-    """Return the result of a retriever on a collection, with one value per query.
-
-    Raises:
-        BadEmbeddingError: a vector or a score is not finite.
-    """
-    return retriever_results(retriever, collection).whole
-
-
 def retriever_results(retriever: Retriever, collection: Collection) -> RetrieverResults:
     """Return the results of the whole retriever and of its vectors; texts are encoded once.
 

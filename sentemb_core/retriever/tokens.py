@@ -123,12 +123,13 @@ def read_tokens(
         token_map: From states to token vectors; None: the states themselves.
         prompt: Tokens of the prompt before each text, which get no vector.
         merged: Whether `MERGED` neighbours share a vector, in int8: the form of documents.
-        progress: Called with the number of texts done.
+        progress: Called with the number of texts done, in proportion to their tokens.
     """
     text_of = equal_to(sequences)
     texts = [sequences[row] for row in np.unique(text_of, return_index=True)[1].tolist()]
-    counts = np.bincount(text_of)
     lengths = np.array([len(each) for each in texts], np.int64)
+    weight = np.bincount(text_of) * lengths
+    total = max(int(weight.sum()), 1)
     vectors = np.empty((len(texts), encoder.dim), np.float32)
     tokens: list[np.ndarray] = [vectors[:0]] * len(texts)
     batches = length_buckets(lengths, TOKEN_BUDGET)
@@ -155,9 +156,9 @@ def read_tokens(
             vectors[rows] = pooled
             for row, each in zip(rows.tolist(), states, strict=True):
                 tokens[row] = each
-            done += int(counts[rows].sum())
+            done += int(weight[rows].sum())
             if progress:
-                progress(done)
+                progress(len(sequences) * done // total)
     of_texts = [tokens[row] for row in text_of.tolist()]
     starts = np.concatenate([[0], np.cumsum([len(each) for each in of_texts])]).astype(np.int64)
     return Read(vectors[text_of], TokenVectors(np.concatenate(of_texts), starts))

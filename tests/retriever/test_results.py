@@ -24,7 +24,6 @@ from sentemb_core.evaluation.folder_scores import (
 from sentemb_core.retriever.results import (
     collection_readings,
     retriever_results,
-    retriever_task,
 )
 from sentemb_core.retriever.scores import scores_of_documents
 from sentemb_core.retriever.spec import RetrieverSpec, Vectors
@@ -65,7 +64,7 @@ def test_values_of_queries_equal_trec_eval(collection: Collection, spec: Retriev
             judged[collection.query_ids[query]][collection.document_ids[item]] = int(grade)
     found = pytrec_eval.RelevanceEvaluator(judged, {"ndcg_cut.10"}).evaluate(run)
     expected = [found.get(query, {}).get("ndcg_cut_10", 0.0) for query in collection.query_ids]
-    result = retriever_task(model, collection)
+    result = retriever_results(model, collection).whole
     assert (result.main, result.statistic) == ("nDCG@10", "mean")
     np.testing.assert_allclose(result.units[:, 0], expected, atol=1e-6)
 
@@ -89,13 +88,15 @@ def test_vectors_alone_equal_the_encoder_with_means_of_unit_sentences(collection
     beside = retriever_results(retriever(WHOLE), collection)
     both = replace(retriever(WHOLE), spec=WHOLE.vectors_alone, token_map=None)
     assert beside.vectors
-    np.testing.assert_array_equal(beside.vectors.units, retriever_task(both, collection).units)
+    np.testing.assert_array_equal(
+        beside.vectors.units, retriever_results(both, collection).whole.units
+    )
 
 
 def test_blocks_of_queries_change_nothing(collection: Collection, monkeypatch):
-    whole = retriever_task(retriever(WHOLE), collection)
+    whole = retriever_results(retriever(WHOLE), collection).whole
     monkeypatch.setattr(ranking, "CELLS", 7 * COUNT)
-    parts = retriever_task(retriever(WHOLE), collection)
+    parts = retriever_results(retriever(WHOLE), collection).whole
     np.testing.assert_allclose(parts.units, whole.units, atol=1e-12)
 
 
