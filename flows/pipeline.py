@@ -45,6 +45,7 @@ from tasks.publish import finish_run
 from tasks.registered_encoders import local_name
 from tasks.report import Outcome
 from tasks.run_monitor import monitored_run
+from tasks.run_table import RETRIEVER
 from tasks.sources import by_bytes, digest_of_corpus, revision_of
 from tasks.train import check_documents, log_segment_counts, train_encoder
 from tasks.validate import (
@@ -69,6 +70,7 @@ def run_pipeline(config: C, loop: Callable[[C, OnRow], RunResult]) -> Outcome:
         result = loop(config, monitor)
         result = add_mapped_encoders(result, config, monitor)
         result = add_retriever(result, config)
+        monitor.add_timings(RETRIEVER)
         return finish_run(result, monitor)
 
 

@@ -41,11 +41,7 @@ class RunMonitor:
 
     def __call__(self, row: EncoderResult) -> None:
         """Report one encoder; the stages since the last one are its cost."""
-        new_stages = self.record.used[len(self.timings) :]
-        self.timings += [
-            StageTiming(stage=used.stage, round=row.label, seconds=used.seconds, hit=used.hit)
-            for used in new_stages
-        ]
+        self.add_timings(row.label)
         annotation = numbers_of_annotation(row)
         cost = seconds_of(self.timings, row.label)
         line = table_row(row, annotation.get("kept_share"), cost)
@@ -58,6 +54,13 @@ class RunMonitor:
         child.log_metrics(metrics | {"seconds": cost}, step=len(self.table) - 1)
         child.set_tags({"encoder": row.encoder.digest, "scores": row.scores.digest})
         rounds_table(self.record.run.id, self.table, VALIDATED)
+
+    def add_timings(self, label: str) -> None:
+        """Note the stages since the last row as the cost of what has this label."""
+        self.timings += [
+            StageTiming(stage=used.stage, round=label, seconds=used.seconds, hit=used.hit)
+            for used in self.record.used[len(self.timings) :]
+        ]
 
 
 def table_row(row: EncoderResult, kept_share: float | None, seconds: float) -> dict[str, str]:

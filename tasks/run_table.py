@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 DEPTHS = (1, 5, 10)
 """k of the recalls in a table."""
 
+RETRIEVER = "retriever"
+"""Label of the stages that read the pool, fit the parts and choose among them."""
+
 
 def run_rows(outcome: "Outcome", prefix: str = "") -> Iterator[ResultRow]:
     """Yield the encoders of a run in its order, the controls and the retrievers.
@@ -31,7 +34,7 @@ def run_rows(outcome: "Outcome", prefix: str = "") -> Iterator[ResultRow]:
     if not (chosen := training.retriever):
         return
     label = f"{prefix}{returned_name(training)} *"
-    yield from encoder_rows(outcome, label, chosen.scores, None)
+    yield from encoder_rows(outcome, label, chosen.scores, seconds_of(outcome.timings, RETRIEVER))
     if chosen.without_encoder:
         label = f"{prefix}retriever without a pretrained encoder"
         yield from encoder_rows(outcome, label, chosen.without_encoder, None)

@@ -148,6 +148,10 @@ def test_the_demo_shows_both_runs_between_the_fixed_rows(
     costs = {used.stage: used.seconds for used in outcomes["nothing"].timings}
     fixed = (costs["random_scores"], costs["bm25_scores"])
     assert seconds[:2] == tuple(f"{cost:.0f}" for cost in fixed)
+    for place, way in ((6, "nothing"), (-1, "minilm")):
+        timings = [one for one in outcomes[way].timings if one.round == "retriever"]
+        assert {"read_pool", "choose_retriever"} <= {one.stage for one in timings}
+        assert seconds[place] == f"{sum(one.seconds for one in timings):.0f}"
     assert [label for label, mark in zip(labels, marks, strict=True) if mark] == [
         labels[6],
         labels[-1],
