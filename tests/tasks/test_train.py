@@ -9,15 +9,17 @@ import torch
 from flows.pipeline import encoder_from
 from sentemb_core.config.methods import CONPONO
 from sentemb_core.config.run import EncoderConfig, TrainingConfig
+from sentemb_core.encoder.checkpoint import load_encoder
 from sentemb_core.store.fingerprint import closure, core_file, definitions, imported, parsed
 from sentemb_core.store.machine import processors
 from sentemb_core.store.objects import Store
 from sentemb_core.store.stages import StageKey
-from sentemb_core.training.state import StepLog
+from sentemb_core.training.state import StepLog, read_steps
 from sentemb_core.types import ArtifactRef
+from tasks.artifacts import artifact_path
 from tasks.corpus import tokenise_sentences
 from tasks.execution import without_prefect
-from tasks.train import RECENT, step_callback, train_encoder
+from tasks.train import RECENT, step_callback, steps_of, train_encoder
 
 
 def test_how_often_a_training_is_kept_is_no_part_of_its_key():
@@ -59,6 +61,27 @@ def test_the_threads_of_a_training_are_those_of_its_key(
         train_encoder(**given, config=config)
     key = train_encoder.stage.key(given | {"config": config})
     assert seen == {key.parts["numeric.threads"]}
+
+
+@pytest.mark.slow
+def test_a_training_on_two_devices_ends_as_one_on_one_device(documents: ArtifactRef):
+    """By torchrun, on real text. A static table has no dropout, so the losses agree as well."""
+    config = TrainingConfig(method=CONPONO(), steps=4, batch_size=5, threads=2)
+    with without_prefect(Store.default()):
+        encoder = encoder_from(EncoderConfig(dim=8, vocabulary=300), documents)
+        given = {"encoder": encoder, "sentences": tokenise_sentences(documents, None, encoder)}
+        one, two = (
+            train_encoder(**given, config=config.model_copy(update={"devices": devices}))
+            for devices in (1, 2)
+        )
+    losses, joint = (read_steps(artifact_path(trained.log))["loss"] for trained in (one, two))
+    assert joint == pytest.approx(losses, rel=1e-5)
+    assert steps_of(two.log) == 4
+    weights, others = (
+        load_encoder(artifact_path(trained.model)).state_dict() for trained in (one, two)
+    )
+    for name, weight in weights.items():
+        torch.testing.assert_close(others[name], weight, rtol=1e-4, atol=1e-6)
 
 
 def test_the_code_of_a_training_holds_neither_words_nor_k_means():
