@@ -23,6 +23,7 @@ from pathlib import Path
 from shutil import copytree, rmtree
 
 from sentemb_core.errors import CorruptArtifactError
+from sentemb_core.formats import counted
 from sentemb_core.store import records
 from sentemb_core.store.disk import replacing
 from sentemb_core.store.maintenance import fsck
@@ -141,7 +142,7 @@ def together(source: Path, folder: Path, homes: int, undisturbed: Json) -> Line:
     refused = sum(log.count(words) for words in ("database is locked", "503 Service Unavailable"))
     return (
         f"{TOGETHER} `python -m flows run` at once in one home",
-        f"{homes} times",
+        counted(homes, "time"),
         f"exit 0: {runs - failed} of {runs}; equal encoders and scores: {equal} of {runs}; "
         f"refusals of a busy database in the logs: {refused}",
         not failed and equal == runs,

@@ -131,9 +131,11 @@ def gated_or_reported(outcome: Outcome, config: RunConfig, record: RunLog) -> Ou
     return outcome.model_copy(update={"gate": gate})
 
 
-def stored_and_reported(outcome: Outcome, config: RunConfig, record: RunLog, *notes: str) -> Path:
-    """Write the report with `notes`, name the outcome in the run's record, and return the page."""
-    page = write_report_of(outcome, config, *notes)
+def stored_and_reported(
+    outcome: Outcome, config: RunConfig, record: RunLog, unregistered: str = ""
+) -> Path:
+    """Write the report, name the outcome in the run's record, and return the page."""
+    page = write_report_of(outcome, config, unregistered)
     stored = save_json("outcome", outcome.model_dump(mode="json"))
     record.update(outputs=[stored, outcome.encoder])
     return page

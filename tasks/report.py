@@ -197,15 +197,18 @@ def row_and_control(training: RunResult) -> tuple[EncoderResult, EncoderResult, 
     return row, control, "the same number of steps on plain neighbours"
 
 
-def write_report_of(outcome: Outcome, config: RunConfig, *notes: str) -> Path:
-    """Write the page with `notes`, its figures and the settings that repeat the run."""
+def write_report_of(outcome: Outcome, config: RunConfig, unregistered: str = "") -> Path:
+    """Write the page, its figures and the settings that repeat the run.
+
+    The page of a run without the gate's outcome says why its model is `unregistered`.
+    """
     from sentemb_core.report.run_page import write_report
 
     folder = report_folder(outcome.run)
     log.info("writing the report to %s", folder)
     settings = json.dumps(config.model_dump(mode="json"), indent=1)
     with replacing_in(folder) as draft:
-        page = write_report(full_report(outcome, config, *notes), draft)
+        page = write_report(full_report(outcome, config, unregistered), draft)
         (draft / "config.json").write_text(settings, encoding="utf-8")
     return folder / page.name
 
@@ -215,7 +218,7 @@ def report_folder(run: str) -> Path:
     return Store.default().root / "reports" / run
 
 
-def full_report(outcome: Outcome, config: RunConfig, *notes: str) -> "RunReport":
+def full_report(outcome: Outcome, config: RunConfig, unregistered: str = "") -> "RunReport":
     """Return words and facts of the run, with every panel that its artifacts fill."""
     from sentemb_core.report.collect import RunFolders, report_of
     from sentemb_core.report.data import RunReport
@@ -251,12 +254,11 @@ def full_report(outcome: Outcome, config: RunConfig, *notes: str) -> "RunReport"
         serve=answer in ("serve", "start is enough"),
         verdict=result_of(outcome) if retriever else gain_of(training),
         retriever=retriever,
-        registry=outcome.gate.text if outcome.gate else "",
+        registry=outcome.gate.text if outcome.gate else unregistered,
         use=search_command(model, config.corpus),
         notes=[
             *([] if retriever else doubts_of(training)),
             *notes_of(training, config.training.seed),
-            *notes,
         ],
         command=f"python -m flows run --config {quote(str(config_file))}",
         facts=facts_of(outcome, config),
