@@ -24,14 +24,14 @@ demo: $(READY)           ## two runs on the shipped corpus: two reports, five ro
 	$(BIN)/python -m flows demo
 
 test: $(READY)           ## unit, property, golden and parity tests, and one flow: at most 5 minutes
-	$(PYTEST) -m "not (slow or server)" $(FAST) $(FLOW)
+	$(PYTEST) -m "not (slow or server or soak)" $(FAST) $(FLOW)
 
 test-all: $(READY)       ## everything that CI runs: also flows, services and kills
-	$(PYTEST) --dist=loadfile
+	$(PYTEST) --dist=loadfile -m "not soak"
 
 soak: $(READY)           ## hundreds of kills, and 10,000 examples per property test; hours
 	$(BIN)/python -m benchmarks.reliability --homes 20 --programs 200
-	$(PYTEST) -m hypothesis --hypothesis-profile=soak
+	$(PYTEST) -m "hypothesis or soak" --hypothesis-profile=soak
 
 check: $(READY)          ## lint, types, import contracts
 	$(BIN)/ruff check .

@@ -63,7 +63,7 @@ def test_the_threads_of_a_training_are_those_of_its_key(
     assert seen == {key.parts["numeric.threads"]}
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_training_on_two_devices_ends_as_one_on_one_device(documents: ArtifactRef):
     """By torchrun, on real text. A static table has no dropout, so the losses agree as well."""
     config = TrainingConfig(method=CONPONO(), steps=4, batch_size=5, threads=2)
