@@ -15,7 +15,7 @@ BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 def test_the_code_of_the_page_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     retriever = made.retriever()
-    retriever.save("news")
+    retriever.save("news-retriever")
     rows = [
         {"id": f"a{k}", "text": " ".join(each.sentences), "title": each.counterpart}
         for k, each in enumerate(made.documents(20))
@@ -29,7 +29,9 @@ def test_the_code_of_the_page_runs(tmp_path, monkeypatch):
     assert {hit.doc_id for hits in names["many"] for hit in hits} == {"a1", "a2"}
     sentences = ["w5 w6 w7", "w20", "w21 w22 w23"]
     (expected,) = retriever.encode_documents([sentences])
-    assert names["document_vector"]("news", sentences) == pytest.approx(expected, abs=1e-5)
+    assert names["document_vector"]("news-retriever", sentences) == pytest.approx(
+        expected, abs=1e-5
+    )
     assert np.linalg.norm(expected) == pytest.approx(1, abs=1e-5)
 
 
