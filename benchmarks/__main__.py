@@ -8,7 +8,7 @@ annotate.py  documents per CPU-second, at least 20 times those of networkx, with
 training.py  pairs per CPU-second: cluster batches at least 3 times pair batches; memory of the
              gradient cache at batch 3,200 at most 1.3 times that at 128
 views.py     views of a batch: at most a tenth of a training step
-starting.py  `--help` in at most 0.4 s
+starting.py  `--help` in at most 0.4 s, `status` and `where` in at most 1 s; a rerun that is cached
 
 Run by hand: `stream.py` (flat memory up to 4 GB of input, an hour), `soak.py` (fifty runs through
 one service), `gpu.py` (CUDA), `index.py` (a search in 100,000 documents), `reliability.py` (the

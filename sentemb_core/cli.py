@@ -242,7 +242,7 @@ def annotate(
     from sentemb_core.corpus.documents import sentences_of
 
     sentences = sentences_of(checked_source(source, corpus), document)
-    from sentemb_core.annotation.similarity import require_comparable
+    from sentemb_core.annotation.longest import require_comparable
 
     require_comparable(len(sentences))
     from sentemb_core.encoder.batching import embed_texts

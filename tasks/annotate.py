@@ -31,11 +31,10 @@ def require_comparable_sentences(sentences: ArtifactRef) -> None:
     """
     if is_pending(sentences):
         return
-    from sentemb_core.annotation.graph import longest_document
-    from sentemb_core.annotation.similarity import require_comparable
+    from sentemb_core.annotation.longest import require_comparable
     from sentemb_core.corpus.tokens import TokenCorpus
 
-    require_comparable(longest_document(TokenCorpus.open(artifact_path(sentences))))
+    require_comparable(TokenCorpus.open(artifact_path(sentences)).longest_document)
 
 
 @stage("encode_and_build_graph", version="2", numeric=("device",))

@@ -74,12 +74,6 @@ def comparisons(
         yield compared
 
 
-def longest_document(corpus: TokenCorpus) -> int:
-    """Return the number of sentences of the longest document."""
-    shards = (np.diff(corpus.shard_offsets(shard.index)) for shard in corpus.shards)
-    return max((int(lengths.max(initial=0)) for lengths in shards), default=0)
-
-
 def write_edges(graph: Path, top_k: int, mutual: bool, out: Path) -> None:
     """Write the kept edges of every shard of a graph (mutual, Eq. 3: `pruning.prune_to_top_k`)."""
     stored = Graph(graph)

@@ -13,7 +13,8 @@ import torch
 from jaxtyping import Bool, Float32, Int32, Int64
 from torch import Tensor
 
-from sentemb_core.errors import BadEmbeddingError, LongDocumentError
+from sentemb_core.annotation.longest import require_comparable
+from sentemb_core.errors import BadEmbeddingError
 
 GRAIN = 8
 """Documents are padded to a multiple of this many sentences. In other shapes a matrix product
@@ -27,10 +28,6 @@ BUDGET = 1 << 20
 ROWS = 64
 """Fewest sentences of a long document that are compared with all others at once. With 8, the
 vectors are read from memory so often that 20,000 sentences take 23 s of CPU instead of 10."""
-
-LONGEST = 100_000
-"""Most sentences of a document. Time grows with their square: 4 minutes of CPU for this many of 384
-dimensions, 7 hours for a million."""
 
 
 @dataclass(frozen=True)
@@ -126,20 +123,6 @@ def top_neighbours(
     index[..., :kept] = np.where(allowed, columns - 1 - (best & 0xFFFFFFFF), -1)
     weight[..., :kept] = np.where(allowed, strength, 0)
     return index, weight
-
-
-def require_comparable(longest: int) -> None:
-    """Refuse a document of so many sentences that their graph would take hours.
-
-    Raises:
-        LongDocumentError: The longest document has more than `LONGEST` sentences.
-    """
-    if longest > LONGEST:
-        raise LongDocumentError(
-            f"A graph compares all sentences of a document, so a document may have {LONGEST:,} "
-            f"sentences; the longest has {longest:,}. Split it, for example into chapters, or keep "
-            f"the first sentences of each document: --set corpus.max_sentences={LONGEST}."
-        )
 
 
 def require_finite(

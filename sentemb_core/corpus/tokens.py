@@ -131,6 +131,12 @@ class TokenCorpus:
         starts = np.flatnonzero(np.diff(documents, prepend=-1))
         return np.append(starts, len(documents)) + self._starts[k]
 
+    @property
+    def longest_document(self) -> int:
+        """Return the number of sentences of the longest document; one shard is in memory."""
+        lengths = (np.diff(self.shard_offsets(k)) for k in range(len(self._files)))
+        return max((int(each.max(initial=0)) for each in lengths), default=0)
+
     def spans(self, documents: Int64[np.ndarray, " n"]) -> Spans:
         """Return the first sentence and the end of each of these documents."""
         first, last = np.empty((2, len(documents)), np.int64)

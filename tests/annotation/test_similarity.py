@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sentemb_core.annotation import similarity
+from sentemb_core.annotation import longest, similarity
 from sentemb_core.annotation.similarity import neighbours, top_neighbours
 from sentemb_core.errors import BadEmbeddingError, LongDocumentError
 
@@ -66,7 +66,7 @@ def test_every_pair_is_counted_as_it_is_compared(monkeypatch, lengths: list[int]
 
 
 def test_a_document_is_bounded_because_time_grows_with_its_square():
-    lengths = [2, similarity.LONGEST + 1]
+    lengths = [2, longest.LONGEST + 1]
     with pytest.raises(LongDocumentError, match=r"100,001.*max_sentences=100000"):
         neighbours(np.zeros((sum(lengths), 1), np.float32), np.cumsum([0, *lengths]), 1)
 
