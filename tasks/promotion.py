@@ -84,9 +84,12 @@ def promote(
 
 
 def describe(
-    client: "MlflowClient", version: ModelVersion, state: str, *, champion: bool = False
+    client: "MlflowClient", version: ModelVersion, state: str, *, champion: bool | None = None
 ) -> None:
-    """Write what became of a version as its description on MLflow's pages."""
+    """Write what became of a version as its description on MLflow's pages.
+
+    `champion`: whether it is the champion; None if it was one, or was not compared.
+    """
     run, verdict = version.tags.get("run"), version.tags.get(VERDICT)
     state += f" On the test split: {reconciled(verdict, champion=champion)}" if verdict else ""
     page = f" Run {run}: reports/{run}/report.html." if run else ""

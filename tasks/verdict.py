@@ -90,7 +90,8 @@ class Verdict(Value):
     own: System
     queries: int
     comparisons: list[Comparison]
-    champion: bool = False
+    champion: bool | None = None
+    """Whether the gate made it the champion; None if no gate compared it."""
 
     @property
     def serve(self) -> bool:
@@ -139,14 +140,19 @@ def answer_on(
     return answer, reconciled(ENCODER_HEADS[answer], champion=is_champion(gate))
 
 
-def is_champion(gate: "GateOutcome | None") -> bool:
-    """Return whether the gate made the model of a run the champion."""
-    return gate is not None and gate.alias == "champion"
+def is_champion(gate: "GateOutcome | None") -> bool | None:
+    """Return whether the gate made the model of a run the champion; None without a gate."""
+    return gate and gate.alias == "champion"
 
 
-def reconciled(head: str, *, champion: bool) -> str:
-    """Return the answer; where it advises against a champion, with the reason for both."""
-    return f"{head} {CHAMPION_ANYWAY}" if champion and head.startswith("Do not") else head
+def reconciled(head: str, *, champion: bool | None) -> str:
+    """Return the answer of the test split, changed where the gate decided otherwise.
+
+    `champion`: the gate's decision; None if no gate compared it.
+    """
+    if champion and head.startswith("Do not"):
+        return f"{head} {CHAMPION_ANYWAY}"
+    return HEADS["not promoted"] if champion is False and head == HEADS["serve"] else head
 
 
 def encoder_answer(training: RunResult) -> Answer:
@@ -194,7 +200,7 @@ def verdict_on(
         for (name, scores), chosen in zip(baselines.items(), ("BM25", "start"), strict=True)
     ]
     return Verdict(
-        answer=answer_of(label, comparisons, promoted=not gate or is_champion(gate)),
+        answer=answer_of(label, comparisons, promoted=is_champion(gate) is not False),
         own=system(f"retriever ({label})", own, task),
         queries=len(set(units_of(training, task)[0].tolist())),
         comparisons=comparisons,

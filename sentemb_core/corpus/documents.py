@@ -51,8 +51,9 @@ HOPELESS_ROWS, HOPELESS_SHARE = 1_000_000, 0.999
 """After so many rows, and with this share of them refused, the reading stops: a minute of it gave
 nothing, and a wrong column or file is the cause."""
 
-HOPELESS_LENGTH = 12
-"""Least mean length of the texts of so many rows, in characters: they are numbers or codes."""
+HOPELESS_LENGTH = 4
+"""Least mean length of the texts of so many rows, in characters: shorter ones are numbers or codes,
+in Chinese too."""
 
 PAIRS_SHARE = 0.02  # below it nearly every document is one sentence: a splitter or column mistake
 

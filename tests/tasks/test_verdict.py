@@ -146,12 +146,13 @@ def test_a_loss_in_one_direction_is_a_loss():
     assert answer_of("whitened start", [better, lopsided]) == "worse"
 
 
-@pytest.mark.parametrize("champion", [True, False])
+@pytest.mark.parametrize("champion", [True, False, None])
 @pytest.mark.parametrize("answer", ["serve", "not better"])
-def test_the_registry_describes_a_champion_as_the_page_does(answer: Answer, champion: bool):
+def test_the_registry_describes_a_version_as_the_page_does(answer: Answer, champion: bool | None):
     texts: list[str] = []
     client = SimpleNamespace(update_model_version=lambda _, __, text: texts.append(text))
     version = SimpleNamespace(name="news", version=2, tags={VERDICT: HEADS[answer]})
     describe(cast(Any, client), cast(Any, version), "Compared.", champion=champion)
     assert reconciled(HEADS[answer], champion=champion) in texts[0]
-    assert (CHAMPION_ANYWAY in texts[0]) is (champion and answer != "serve")
+    assert (CHAMPION_ANYWAY in texts[0]) is bool(champion and answer != "serve")
+    assert (HEADS["not promoted"] in texts[0]) is (champion is False and answer == "serve")
