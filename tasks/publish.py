@@ -213,11 +213,12 @@ def publish_retriever(
     if spec.tokens:
         file = artifact_path(token_maps[spec.vectors[0].folder]) / TOKEN_MAP
         token_map = read_token_map(file)
+    retriever = assembled(spec, used, token_map)
     facts = facts_of(card, next(iter(used.values()), None)).model_copy(
-        update={"parts": spec.described()}
+        update={"parts": retriever.spec.described()}
     )
     with new_artifact("model") as draft:
-        save_retriever(assembled(spec, used, token_map), draft.path, model_card(facts))
+        save_retriever(retriever, draft.path, model_card(facts))
     return draft.ref
 
 

@@ -128,6 +128,8 @@ def test_what_is_published_scores_as_what_was_judged(corpus_file: Path, transfor
         np.testing.assert_array_equal(ranks(again), ranks(scores))
         loaded = load_retriever(artifact_path(folder)).spec
         assert (loaded.names, loaded.unit) == (one.spec.names, one.spec.unit)
+        card = (artifact_path(folder) / "README.md").read_text("utf-8")
+        assert all(part in card for part in loaded.described()), "folders of the model itself"
 
 
 def judged_as(run: RunResult, choice: Choice) -> tuple[RunResult, ArtifactRef]:
