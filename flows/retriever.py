@@ -63,9 +63,8 @@ def chosen_retriever(run: RunResult, config: RunConfig) -> RetrieverResult:
     texts, seed = run.texts, config.training.seed
     bases = semantic_bases(run)
     start = run.rows[0].encoder
-    has_table = pairs_sentences(texts.documents) and not is_static(start)
     table = None
-    if has_table:
+    if pairs_sentences(texts.documents) and not is_static(start):
         table = corpus_table(texts.documents, texts.validation_pool, seed)
     first = next(iter(bases))
     whole_texts = not has_held_out(texts.validation_pool)
@@ -108,16 +107,14 @@ def semantic_bases(run: RunResult) -> dict[str, EncoderResult]:
     best, start = run.best_trained, run.rows[0]
     if best.kind == "fine-tuned":
         return {"whitened fine-tuned": best}
-    bases = {"whitened start": start}
-    if best.kind != "start":
-        bases[f"whitened {best.label}"] = best
+    trained = {} if best.kind == "start" else {f"whitened {best.label}": best}
     rounds = [row for row in run.rows if row.kind == "round"]
     for row, control in zip(rounds, run.controls, strict=False):
         if row == best:
-            bases[f"whitened {control.label}"] = control
-    if is_static(start.encoder) and len(bases) > 1:
-        del bases["whitened start"]
-    return bases
+            trained[f"whitened {control.label}"] = control
+    if trained and is_static(start.encoder):
+        return trained
+    return {"whitened start": start} | trained
 
 
 def whitened(
@@ -163,10 +160,7 @@ def fitted_on_all(
         return read
     base = bases[read.label].encoder
     sentences = tokenise_sentences(texts.documents, None, base)
-    encoder = finished_encoder(
-        base, sentences, "soft_whitening", seed, FITTED, whole_sentences=True
-    )
-    token_map = fit_token_map(encoder, sentences, seed) if read.token_map else None
+    encoder, token_map = with_maps(base, sentences, seed)
     return read.model_copy(update={"encoder": encoder, "token_map": token_map})
 
 

@@ -118,7 +118,7 @@ def candidates(
     first = next(iter(whitened))
     specs: dict[str, RetrieverSpec] = {}
     for name, static in whitened.items():
-        lexical = without_encoder(name) if static else all_but_tokens(name)
+        lexical = without_encoder(name) if static else default_spec(name, tokens=False)
         if not static:
             specs[f"{name} + sentences + words + tokens"] = default_spec(name)
         specs |= {
@@ -164,14 +164,9 @@ def dense(name: str, **parts: object) -> RetrieverSpec:
     return RetrieverSpec.model_validate({"vectors": ({"folder": name},), **parts})
 
 
-def default_spec(name: str) -> RetrieverSpec:
+def default_spec(name: str, *, tokens: bool = True) -> RetrieverSpec:
     """Return the retriever with all parts, best on most corpora (docs/results/retriever.md)."""
-    return dense(name, best_sentence=0.5, words="stems_and_letters", tokens=True)
-
-
-def all_but_tokens(name: str) -> RetrieverSpec:
-    """Return the default without late interaction."""
-    return dense(name, best_sentence=0.5, words="stems_and_letters")
+    return dense(name, best_sentence=0.5, words="stems_and_letters", tokens=tokens)
 
 
 def without_encoder(table: str) -> RetrieverSpec:
