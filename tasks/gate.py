@@ -55,7 +55,7 @@ def register_and_gate(
     config: RunConfig, training: RunResult, encoder: ArtifactRef, run: str
 ) -> GateOutcome:
     """Register the encoder, and promote it to champion or make it the challenger."""
-    log.info("registering the encoder as %s and comparing it with the champion", config.name)
+    log.info("registering the model as %s and comparing it with the champion", config.name)
     version = registered_version(config, training, encoder, run)
     promotion = promote(
         version, lambda champion: gate_decision(config, training, encoder, champion)

@@ -21,6 +21,7 @@ from sentemb_core.corpus.dedup import digest
 from sentemb_core.corpus.sentences import same_text
 from sentemb_core.corpus.table import counterparts, document_batches, read_documents
 from sentemb_core.errors import EmptyPairsError
+from sentemb_core.formats import counted
 from sentemb_core.types import Value
 
 log = logging.getLogger(__name__)
@@ -184,7 +185,8 @@ def _pool(documents: Path, config: ValidationConfig) -> tuple[Kind, list[PoolEnt
     if len(pool) < 2:
         raise EmptyPairsError(
             "Validation needs two different counterparts, or two documents of at least two "
-            f"sentences for halves. Found {len(different)} counterparts and {len(pool)} documents. "
+            f"sentences for halves. Found {counted(len(different), 'different counterpart')} and "
+            f"{counted(len(pool), 'such document')}. "
             "Name a --counterpart-column (a title, headline or query of each row), give more "
             "documents, or check the sentence splitter."
         )
