@@ -22,7 +22,7 @@ TITLED = "--id-column doc_id --sentences-column sentences --counterpart-column t
 CORPORA = {
     "blog": f"data/blog_usgov.parquet {TITLED} --set corpus.min_sentences=5 "
     "--set corpus.max_sentences=40",
-    "demo": f"data/blog_usgov.parquet {TITLED} --set corpus.min_sentences=5 "
+    "posts": f"data/blog_usgov.parquet {TITLED} --set corpus.min_sentences=5 "
     "--set corpus.max_sentences=20 --set corpus.max_documents=1000",
     "short": f"data/blog_usgov.parquet {TITLED} --set corpus.min_sentences=5 "
     "--set corpus.max_sentences=8 --set corpus.max_documents=1000",

@@ -31,19 +31,20 @@ def test_an_encoder_that_not_every_seed_has_names_how_many_have_it(monkeypatch):
 
 
 @pytest.mark.parametrize("way", WAYS.values(), ids=list(WAYS))
-def test_tables_of_the_demo_are_runs_as_the_demo_makes_them(way, monkeypatch):
+def test_the_demo_trains_as_its_tables_but_on_fewer_sentences(way, monkeypatch):
     commands = {table.id: table.command for table in load("main_job")}
-    demos = [id for id in commands if id.startswith("main-job demo")]
+    demos = [id for id in commands if id.startswith("main-job posts")]
     assert len(demos) == len(WAYS)
     runs: list[InfoCSEIDC] = []
     monkeypatch.setattr(run, "prepare", lambda: None)
     monkeypatch.setattr(run, "run_config", lambda config, as_json: runs.append(config))
     monkeypatch.chdir(ROOT)
     for id in demos:
-        more = id.removeprefix("main-job demo")
-        assert commands[id] == main_job.command("demo", "S", more)
-        command = main_job.command("demo", str(way.training.seed), more)
+        more = id.removeprefix("main-job posts")
+        assert commands[id] == main_job.command("posts", "S", more)
+        command = main_job.command("posts", str(way.training.seed), more)
         app(shlex.split(command)[3:], result_action="return_value")
     (made,) = (one for one in runs if one.encoder.name == way.encoder.name)
-    encoder_alone = {"name": way.name, "returns": "encoder"}
-    assert made.model_copy(update=encoder_alone) == way.model_copy(update=encoder_alone)
+    larger = way.corpus.model_copy(update={"max_documents": 1_000, "max_sentences": 20})
+    encoder_alone = {"name": way.name, "returns": "encoder", "corpus": larger}
+    assert made.model_copy(update={"name": way.name}) == way.model_copy(update=encoder_alone)

@@ -10,6 +10,7 @@ from flows.experiments.parts import SHIPPED
 from sentemb_core.config.run import ValidationConfig
 from sentemb_core.corpus.sentences import same_text
 from sentemb_core.corpus.validation_pool import ValidationPool, write_validation_pool
+from sentemb_core.retriever.choice import FEWEST_QUERIES
 from tests.corpus.made import read
 
 BLOG = {"id_column": "doc_id", "counterpart_column": "title"}
@@ -31,13 +32,13 @@ def test_the_blog_drops_its_nine_repeated_titles(blog: Path) -> None:
         assert same_text(document.counterpart) not in map(same_text, document.sentences)
 
 
-def test_the_demo_sample_is_a_thousand_documents(blog: Path) -> None:
+def test_the_demo_sample_has_queries_enough_for_a_choice(blog: Path) -> None:
     report, documents, out = read(blog, **SAMPLE.model_dump(exclude={"source"}))
-    assert (report.documents, report.documents_with_counterpart) == (1_000, 1_000)
-    assert {len(document.sentences) for document in documents} == set(range(5, 21))
+    assert (report.documents, report.documents_with_counterpart) == (600, 600)
+    assert {len(document.sentences) for document in documents} == set(range(5, 13))
     drawn = write_validation_pool(out / "documents.parquet", ValidationConfig(), out)
-    assert drawn.n_candidates + drawn.merged == sum(drawn.n_queries.values()) == 1_000
-    assert min(drawn.n_queries.values()) > 250
+    assert drawn.n_candidates + drawn.merged == sum(drawn.n_queries.values()) == 600
+    assert min(drawn.n_queries.values()) > 1.5 * FEWEST_QUERIES
 
 
 def test_running_text_of_the_blog_is_split(blog: Path) -> None:
