@@ -93,21 +93,8 @@ def train(
         StorageError: a checkpoint could not be written, or the checkpoints would not fit the disk
             (raised before the first step).
     """
-    require_chunks(method, config.chunk)
-    require_ranks(method, config.devices)
-    if ranks.count != config.devices:
-        raise UsageError(
-            f"training.devices is the number of processes that train; found {config.devices} and "
-            f"{counted(ranks.count, 'rank')}. Start them by `train_on_devices`."
-        )
-    with ExitStack() as stack:
-        if config.chunk is None:  # chunks mean that memory is short
-            stack.enter_context(warm_heap())
-        stack.enter_context(threads(config.threads and max(1, config.threads // ranks.count)))
-        stack.enter_context(any_shape())
-        stack.enter_context(_saved_random_state(learner.encoder.device))
-        stack.enter_context(_frozen(learner.encoder, method.frozen))
-        stack.enter_context(_zero_rows_kept(learner.encoder.backbone))
+    _require_trainable(method, config, ranks)
+    with _conditions(learner, method, config, ranks):
         state = _initial_state(learner, method, config, work, steps or StepLog())
         if state.saved:
             log.info("training resumed after step %d of %d", state.saved, config.steps)
@@ -140,6 +127,33 @@ def train(
         _end_training(state)
     _warn_of_zero_rows(state.report)
     return state.report
+
+
+def _require_trainable(method: Method, config: TrainingConfig, ranks: Ranks) -> None:
+    """Check that the method trains in these chunks and on these ranks (errors of `train`)."""
+    require_chunks(method, config.chunk)
+    require_ranks(method, config.devices)
+    if ranks.count != config.devices:
+        raise UsageError(
+            f"training.devices is the number of processes that train; found {config.devices} and "
+            f"{counted(ranks.count, 'rank')}. Start them by `train_on_devices`."
+        )
+
+
+@contextmanager
+def _conditions(
+    learner: Learner, method: Method, config: TrainingConfig, ranks: Ranks
+) -> Generator[None]:
+    """Set heap, threads, random state and the weights that do not learn, for one training."""
+    with ExitStack() as stack:
+        if config.chunk is None:  # chunks mean that memory is short
+            stack.enter_context(warm_heap())
+        stack.enter_context(threads(config.threads and max(1, config.threads // ranks.count)))
+        stack.enter_context(any_shape())
+        stack.enter_context(_saved_random_state(learner.encoder.device))
+        stack.enter_context(_frozen(learner.encoder, method.frozen))
+        stack.enter_context(_zero_rows_kept(learner.encoder.backbone))
+        yield
 
 
 def load_trained(

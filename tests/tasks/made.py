@@ -7,6 +7,7 @@ from sentemb_core.types import ArtifactRef
 from tasks.artifacts import EncoderResult, RowKind, RunResult, Texts
 from tasks.benchmark import kept_result
 from tasks.claims import ArmResult
+from tasks.report import Outcome
 
 
 def ref(kind: str) -> ArtifactRef:
@@ -36,6 +37,14 @@ def training(
         random=ref("random"),
         best=best,
     )
+
+
+def outcome(run: str) -> Outcome:
+    """The outcome of a run without a gate, whose report is written nowhere."""
+    return Outcome(
+        run=run, training=training(ROWS, 0), encoder=ref("model"), report="page", gate=None,
+        timings=[],
+    )  # fmt: skip
 
 
 ROWS = [

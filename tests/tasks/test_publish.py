@@ -13,7 +13,7 @@ from sentemb_core.store.runs import read_run, recording
 from tasks import publish
 from tasks.publish import baseline_scores, gated_or_reported, judged_split, method_text
 from tasks.report import Outcome
-from tests.tasks.made import ROWS, ref, row, training
+from tests.tasks.made import ROWS, outcome, ref, row, training
 
 
 def test_card_has_bm25_and_the_encoders_own_control():
@@ -68,19 +68,12 @@ def test_a_run_is_reported_and_has_its_outcome_even_if_the_registry_fails(
     monkeypatch.setenv("SENTEMB_HOME", str(tmp_path))
     monkeypatch.setattr(publish, "register_and_gate", fail)
     monkeypatch.setattr(publish, "write_report_of", written)
-    outcome = Outcome(
-        run="night-1",
-        training=training(ROWS, 0),
-        encoder=ref("model"),
-        report="report.html",
-        gate=None,
-        timings=[],
-    )
+    found = outcome("night-1")
     config = InfoCSEIDC(corpus=CorpusConfig(source="d.jsonl"))
     with pytest.raises(error), recording(Store.default(), "night-1", [], {}) as record:
-        gated_or_reported(outcome, config, record)
+        gated_or_reported(found, config, record)
     (note,) = notes
     assert "flows resume night-1" in note
     run = read_run(Store.default(), "night-1")
     assert run.state == "failed"
-    assert stored_outcome(run) == outcome
+    assert stored_outcome(run) == found

@@ -39,7 +39,7 @@ from tasks.execution import without_prefect
 from tasks.report import Outcome
 from tests.encoder.published import t5
 from tests.flows.corpora import tiny_run, write_corpus
-from tests.tasks.made import ROWS, ref, training
+from tests.tasks.made import outcome
 from tests.tiny import static
 
 ROOT = Path(__file__).parents[3]
@@ -556,14 +556,7 @@ def test_an_interrupted_run_says_how_to_resume_it(call, corpus_file, monkeypatch
 @pytest.mark.usefixtures("no_server")
 def test_a_run_that_the_registry_refuses_prints_its_outcome(call, corpus_file, monkeypatch):
     interrupted_run(monkeypatch, RegistryError("no answer"))
-    found = Outcome(
-        run="half",
-        training=training(ROWS, 0),
-        encoder=ref("model"),
-        report="page",
-        gate=None,
-        timings=[],
-    )
+    found = outcome("half")
     monkeypatch.setattr(
         "flows.cli.run.stored_outcome", lambda run: found if run.id == "half" else None
     )
