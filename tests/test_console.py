@@ -41,7 +41,7 @@ LONG_NAME = "x" * 300
     [
         (("search", "minilm", "storm \udce9", "docs.jsonl"), "E001"),
         (("encode", "minilm", "caf\udce9.jsonl", "x.parquet"), "E001"),
-        (("encode", "minilm", f"{LONG_NAME}.jsonl", "x.parquet"), "E103"),
+        (("encode", "minilm", f"{LONG_NAME}.jsonl", "x.parquet"), "E001"),
         (("encode", "minilm", "docs.jsonl", f"{LONG_NAME}.parquet"), "E001"),
         (("encode", LONG_NAME, "docs.jsonl", "x.parquet"), "E001"),
         (("search", "minilm", "--queries", LONG_NAME, "docs.jsonl"), "E103"),

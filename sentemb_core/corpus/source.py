@@ -50,14 +50,7 @@ def source_format(source: str) -> Format:
         EmptyCorpusError: E101, a file of 0 bytes.
     """
     path = Path(source)
-    try:
-        is_folder = path.is_dir()
-    except OSError as error:  # a name above 255 bytes, a circle of links
-        raise UnreadableSourceError(
-            f"A corpus is at a path; {source[:80]!r} cannot be opened: {error.strerror}. Name "
-            "another path."
-        ) from error
-    if is_folder:
+    if path.is_dir():
         return _folder_format(path)
     suffix = _suffix(path)
     if path.is_file():
