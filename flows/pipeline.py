@@ -33,6 +33,7 @@ from tasks.artifacts import EncoderResult, RowKind, RunResult, Texts
 from tasks.checks import trainings
 from tasks.corpus import (
     draw_validation_pool,
+    in_shards,
     read_corpus,
     read_labels,
     require_label_pairs,
@@ -122,7 +123,7 @@ def compares_sentences(config: RunConfig) -> bool:
 def documents_of(corpus: CorpusConfig) -> ArtifactRef:
     """Return the usable documents of a source, cached by the bytes of the source."""
     read = read_corpus.with_options(retries=retries_of(corpus))
-    return read(corpus.source, by_digest(corpus))
+    return in_shards(read(corpus.source, by_digest(corpus)), corpus)
 
 
 def labelled_documents(
@@ -131,9 +132,10 @@ def labelled_documents(
     """Return the documents with the counterparts of a file of labels."""
     assert labels.source is not None, "a file of labels is named"
     read = read_labels.with_options(retries=retries_of(corpus))
-    return read(
+    labelled = read(
         documents, corpus.source, by_digest(corpus), labels.source, labels_by_digest(labels)
     )
+    return in_shards(labelled, corpus)
 
 
 def retries_of(corpus: CorpusConfig) -> int:
@@ -142,8 +144,8 @@ def retries_of(corpus: CorpusConfig) -> int:
 
 
 def by_digest(corpus: CorpusConfig) -> CorpusConfig:
-    """The corpus under the digest of its bytes."""
-    return corpus.model_copy(update={"source": digest_of_corpus(corpus)})
+    """The corpus under the digest of its bytes; the size of its shards does not change them."""
+    return corpus.model_copy(update={"source": digest_of_corpus(corpus), "shard_sentences": None})
 
 
 def labels_by_digest(labels: LabelsConfig) -> LabelsConfig:

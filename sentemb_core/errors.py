@@ -142,6 +142,10 @@ class LostRankError(SentembError, ChildProcessError, code="E606", exit_code=5):
     """A process of a training on several devices ended before the training."""
 
 
+class ShardError(SentembError, RuntimeError, code="E608", exit_code=3):
+    """A stage failed on some shards of a corpus. The results of the others are stored."""
+
+
 class GateRefusedError(SentembError, code="E701", exit_code=4):
     """The candidate did not pass the gate; the champion stays."""
 

@@ -2,11 +2,12 @@
 
 from sentemb_core.types import ArtifactRef, Precision, Storage
 from tasks.artifacts import artifact_path, new_artifact
+from tasks.corpus import joined
 from tasks.execution import is_pending
 from tasks.stage import stage
 
 
-@stage("build_graph", version="2")
+@stage("build_graph", version="2", by_shard=("embeddings", "sentences"), join=joined)
 def build_graph(
     embeddings: ArtifactRef, sentences: ArtifactRef, degree: int, min_distance: int
 ) -> ArtifactRef:
@@ -37,7 +38,13 @@ def require_comparable_sentences(sentences: ArtifactRef) -> None:
     require_comparable(TokenCorpus.open(artifact_path(sentences)).longest_document)
 
 
-@stage("encode_and_build_graph", version="2", numeric=("device",))
+@stage(
+    "encode_and_build_graph",
+    version="2",
+    numeric=("device",),
+    by_shard=("sentences",),
+    join=joined,
+)
 def encode_and_build_graph(
     encoder: ArtifactRef,
     sentences: ArtifactRef,
@@ -60,7 +67,7 @@ def encode_and_build_graph(
     return draft.ref
 
 
-@stage("prune_graph", version="1")
+@stage("prune_graph", version="1", by_shard=("graph",), join=joined)
 def prune_graph(graph: ArtifactRef, top_k: int, mutual: bool) -> ArtifactRef:
     """Return the edges that one end (`mutual`: both ends) ranks among its top K (Eq. 3)."""
     from sentemb_core.annotation.graph import write_edges
@@ -90,7 +97,7 @@ def add_related(
     return draft.ref
 
 
-@stage("cluster_sentences", version="1")
+@stage("cluster_sentences", version="1", by_shard=("edges", "sentences"), join=joined)
 def cluster_sentences(edges: ArtifactRef, sentences: ArtifactRef) -> ArtifactRef:
     """Return the connected components: sentences of one document that mean the same."""
     from sentemb_core.annotation.clusters import write_clusters

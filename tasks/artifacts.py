@@ -6,15 +6,23 @@ from pathlib import Path
 from typing import Literal
 
 from sentemb_core.store.objects import Draft, Store
+from sentemb_core.store.parts import parts_of
 from sentemb_core.types import ArtifactRef, Json, Value
 from tasks.execution import UnknownResult, is_pending
 
 
 def artifact_path(artifact: ArtifactRef) -> Path:
-    """The verified folder of an artifact; UnknownResult in a dry run, if it does not exist yet."""
+    """The verified folder of an artifact; UnknownResult in a dry run, if it does not exist yet.
+
+    The parts of a joined artifact are verified, too.
+    """
     if is_pending(artifact):
         raise UnknownResult(artifact.kind)
-    return Store.default().path(artifact)
+    store = Store.default()
+    folder = store.path(artifact)
+    for part in parts_of(folder):
+        store.path(part)
+    return folder
 
 
 def new_artifact(kind: str) -> AbstractContextManager[Draft]:

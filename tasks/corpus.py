@@ -1,15 +1,17 @@
 """Documents, labels, the validation pool and tokens: each read once, cached for all."""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sentemb_core.config.methods import ICT, MethodSettings
 from sentemb_core.config.run import CorpusConfig, LabelsConfig, RunConfig, ValidationConfig
-from sentemb_core.types import ArtifactRef
+from sentemb_core.types import ArtifactRef, Value
 from tasks.artifacts import Labelled, artifact_path, new_artifact, read_json
 from tasks.checks import learns_from_labels, silent
-from tasks.execution import is_pending
+from tasks.execution import is_pending, skip_unknown_results
+from tasks.shards import set_parts
 from tasks.sources import require_unchanged
 from tasks.stage import stage, working_folder
 
@@ -17,6 +19,92 @@ if TYPE_CHECKING:
     from sentemb_core.corpus.documents import CorpusReport
 
 log = logging.getLogger("sentemb_core.run")
+
+
+@stage("shard_size", version=1, ignore=("documents",))
+def shard_size(documents: ArtifactRef, corpus: CorpusConfig) -> int:
+    """Return the sentences of a full shard of a corpus: as at the first reading of this place.
+
+    `corpus` names its place and columns, so the answer stays when documents come or go.
+    """
+    from sentemb_core.corpus import split
+
+    size = split.corpus_size(artifact_path(documents) / "documents.parquet")
+    return split.shard_size(size, split.FIRST, split.SHARD_SENTENCES)
+
+
+class Split(Value):
+    """The documents of a corpus in shards."""
+
+    shards: list[ArtifactRef]
+
+
+@stage("split_documents", version=1)
+def split_documents(documents: ArtifactRef, full: int) -> Split:
+    """Return the documents in shards of at most `full` sentences, in their order."""
+    from sentemb_core.corpus.split import shards_of, write_shard
+
+    shards: list[ArtifactRef] = []
+    for table in shards_of(artifact_path(documents) / "documents.parquet", full):
+        with new_artifact("documents") as draft:
+            write_shard(table, draft.path)
+        shards.append(draft.ref)
+    return Split(shards=shards)
+
+
+def in_shards(documents: ArtifactRef, corpus: CorpusConfig) -> ArtifactRef:
+    """Return the documents; if one shard does not hold them, stages take them by shards.
+
+    A dry run that does not know the shards goes on with the whole corpus.
+    """
+    if not is_pending(documents):
+        with skip_unknown_results():
+            return set_parts(documents, shards_of_corpus(documents, corpus))
+    return documents
+
+
+def shards_of_corpus(documents: ArtifactRef, corpus: CorpusConfig) -> list[ArtifactRef]:
+    """Return the shards of a corpus; none if one holds it."""
+    from sentemb_core.corpus import split
+
+    size = split.corpus_size(artifact_path(documents) / "documents.parquet")
+    full = corpus.shard_sentences
+    if size <= (full or split.SHARD_SENTENCES):
+        return []
+    if full is None:
+        place = Path(corpus.source)
+        source = str(place.resolve()) if place.exists() else corpus.source
+        first = shard_size(documents, corpus.model_copy(update={"source": source}))
+        full = split.shard_size(size, split.MOST, first)
+    return split_documents(documents, full).shards
+
+
+@stage("join_shards", version=1)
+def join_shards(parts: list[ArtifactRef]) -> ArtifactRef:
+    """Return the join of results of a stage on each shard; it holds their names alone."""
+    from sentemb_core.store.parts import write_parts
+
+    with new_artifact(parts[0].kind) as draft:
+        write_parts(parts, draft.path)
+    return draft.ref
+
+
+def joined(parts: list[ArtifactRef], call: Mapping[str, object]) -> ArtifactRef:
+    """`join_shards` for any stage, whatever the arguments of its call."""
+    return join_shards(parts)
+
+
+@stage("join_sentences", version=1)
+def join_sentences(parts: list[ArtifactRef], validation_pool: ArtifactRef | None) -> ArtifactRef:
+    """Return the join of the tokens of each shard, with the documents that the pool holds out."""
+    from sentemb_core.corpus.tokenise import join_tokens
+    from sentemb_core.store.parts import write_parts
+
+    with new_artifact("sentences") as draft:
+        pool = artifact_path(validation_pool) if validation_pool else None
+        join_tokens([artifact_path(part) for part in parts], pool, draft.path)
+        write_parts(parts, draft.path)
+    return draft.ref
 
 
 @stage("read_corpus", version=2, ignore=("place",), libraries=("syntok", "markdown-it-py"))
@@ -90,7 +178,13 @@ def draw_validation_pool(documents: ArtifactRef, config: ValidationConfig) -> Ar
     return draft.ref
 
 
-@stage("tokenise_sentences", version="3")
+@stage(
+    "tokenise_sentences",
+    version="3",
+    by_shard=("documents",),
+    whole=("validation_pool",),
+    join=lambda parts, call: join_sentences(parts, call["validation_pool"]),
+)
 def tokenise_sentences(
     documents: ArtifactRef,
     validation_pool: ArtifactRef | None,

@@ -4,6 +4,7 @@ from sentemb_core.config.run import EncoderConfig
 from sentemb_core.formats import in_words
 from sentemb_core.types import ArtifactRef, Map, Pooling, Precision, Storage
 from tasks.artifacts import artifact_path, new_artifact
+from tasks.corpus import joined
 from tasks.sources import require_same_encoder
 from tasks.stage import stage
 
@@ -66,7 +67,7 @@ def word_vectors(
     return draft.ref
 
 
-@stage("encode_sentences", version="1", numeric=("device",))
+@stage("encode_sentences", version="1", numeric=("device",), by_shard=("sentences",), join=joined)
 def encode_sentences(
     encoder: ArtifactRef, sentences: ArtifactRef, dtype: Precision, storage: Storage
 ) -> ArtifactRef:

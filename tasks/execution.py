@@ -13,7 +13,7 @@ import inspect
 import logging
 import sys
 from collections.abc import Callable, Generator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import cache, cached_property, partial, update_wrapper
@@ -28,7 +28,7 @@ from sentemb_core.store import records
 from sentemb_core.store.objects import Store
 from sentemb_core.store.records import Record, refs_in
 from sentemb_core.store.stages import Stage, StageKey
-from sentemb_core.store.status import Status, status_of
+from sentemb_core.store.status import Status, status_of, status_of_shards
 from sentemb_core.types import ArtifactRef
 from tasks.setting_names import in_settings
 
@@ -96,6 +96,15 @@ class DryRun:
         with section(label):
             return call()
 
+    @contextmanager
+    def as_one_stage(self, stage: Stage, shards: int) -> Generator[None, None, None]:
+        """Report the stages of this block, the calls for each shard and a join, as one."""
+        first = len(self.statuses)
+        yield
+        self.statuses[first:] = [status_of_shards(stage.name, self.statuses[first:], shards)]
+        for digest, place in self._places.items():
+            self._places[digest] = min(place, first + 1)
+
     def _look_up(self, stage: Stage, arguments: Arguments, key: StageKey) -> Record | None:
         """Return the record on a hit, and add the stage's status."""
         waits_for = [ref for ref in refs_in(arguments) if is_pending(ref)]
@@ -131,6 +140,21 @@ _executor: ContextVar[DryRun | InProcess | None] = ContextVar("executor", defaul
 def current_executor() -> DryRun | InProcess | None:
     """The executor of this context; none: Prefect."""
     return _executor.get()
+
+
+def as_one_stage(stage: Stage, shards: int) -> AbstractContextManager[None]:
+    """A dry run reports the stages of this block as one."""
+    plan = current_executor()
+    return plan.as_one_stage(stage, shards) if isinstance(plan, DryRun) else nullcontext()
+
+
+def in_sub_flow(label: str, call: Callable[[], R]) -> R:
+    """Return the result of a call, which is a bar of its own on Prefect's page."""
+    if current_executor():
+        return call()
+    from prefect import Flow
+
+    return Flow(call, name="shards", flow_run_name=label)()
 
 
 def is_dry_run() -> bool:
@@ -194,7 +218,7 @@ def _pending(stage: Stage, key: StageKey) -> Any:
         return ref()
     if isinstance(stage.returns, type) and issubclass(stage.returns, BaseModel):
         fields = stage.returns.model_fields
-        if not any(field.annotation is int for field in fields.values()):
+        if all(field.annotation is ArtifactRef for field in fields.values()):
             return stage.returns.model_construct(None, **{name: ref(name) for name in fields})
     raise UnknownResult(stage.name)
 
@@ -269,19 +293,24 @@ def isolate_errors(label: str, compute: Callable[[], R]) -> tuple[R | None, str]
     with skip_unknown_results():
         try:
             return compute(), ""
-        except (StorageError, ServerLostError):
-            raise  # every later part would fail, too
-        except SentembError as refusal:
-            error = str(refusal)
         except Exception as failure:
-            from httpx import TransportError
-            from prefect.exceptions import PrefectHTTPStatusError
-
-            if isinstance(failure, TransportError | PrefectHTTPStatusError):
-                raise  # as above
-            log.exception("%s failed", label)
-            error = f"{SentembError.code} {type(failure).__name__}: {failure}"
+            if ends_all_parts(failure):
+                raise
+            error = str(failure)
+            if not isinstance(failure, SentembError):
+                log.exception("%s failed", label)
+                error = f"{SentembError.code} {type(failure).__name__}: {error}"
         if isinstance(plan := current_executor(), DryRun):
             plan.statuses.append(Status("", "REFUSED", error, label))
         return None, error
     return None, ""
+
+
+def ends_all_parts(error: Exception) -> bool:
+    """Return whether every later part would fail as well: by the disk, or Prefect's server."""
+    if isinstance(error, SentembError):
+        return isinstance(error, StorageError | ServerLostError)
+    from httpx import TransportError
+    from prefect.exceptions import PrefectHTTPStatusError
+
+    return isinstance(error, TransportError | PrefectHTTPStatusError)

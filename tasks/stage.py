@@ -9,13 +9,16 @@ Prefect (`execution.py`), so Prefect is imported only where it runs a stage.
 
 import inspect
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Generic, ParamSpec, Self, TypeVar, cast
 
 from sentemb_core.errors import UsageError
 from sentemb_core.store.stages import Stage, running
-from tasks.execution import current_executor
+from sentemb_core.types import ArtifactRef
+from tasks.execution import as_one_stage, current_executor
+from tasks.shards import calls_by_shard, results_by_shard, set_parts
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -31,8 +34,14 @@ def stage(
     ignore: tuple[str, ...] = (),
     numeric: tuple[str, ...] = (),
     libraries: tuple[str, ...] = (),
+    by_shard: tuple[str, ...] = (),
+    whole: tuple[str, ...] = (),
+    join: "Join | None" = None,
 ) -> "Callable[[Callable[P, R]], StageTask[P, R]]":
-    """Make a function a cached task. The arguments are those of `Stage`.
+    """Make a function a cached task. The first arguments are those of `Stage`.
+
+    With `join`, the arguments `by_shard` are taken shard by shard (`tasks/shards.py`). `join` gets
+    the results and the arguments of the whole call, of which the shards do not get `whole`.
 
     Import core modules inside the function's body: the code fingerprint is the body and what it
     imports from the core. It does not follow helpers of other modules of `tasks`; those that may
@@ -40,19 +49,49 @@ def stage(
     """
 
     def wrap(function: Callable[P, R]) -> StageTask[P, R]:
-        return StageTask(Stage(name, version, function, modules, ignore, numeric, libraries))
+        known = Stage(name, version, function, modules, ignore, numeric, libraries)
+        return StageTask(known, Shards(by_shard, whole, join) if join else None)
 
     return wrap
+
+
+Join = Callable[[list[ArtifactRef], dict[str, Any]], ArtifactRef]
+
+
+@dataclass(frozen=True)
+class Shards:
+    """How a stage runs shard by shard; see `stage`."""
+
+    names: tuple[str, ...]
+    whole: tuple[str, ...]
+    join: Join
 
 
 class StageTask(Generic[P, R]):
     """A stage that Prefect, a dry run or this process runs; `.stage` is the same without them."""
 
-    def __init__(self, stage: Stage, **options: Any) -> None:
+    def __init__(self, stage: Stage, shards: Shards | None = None, **options: Any) -> None:
         self.stage = registered(stage)
+        self._shards = shards
         self._options = options
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        if self._shards:
+            arguments = bound(self.stage, *args, **kwargs)
+            if calls := calls_by_shard(self._shards.names, arguments):
+                return cast("R", self._by_shard(self._shards, arguments, calls))
+        return self._run(*args, **kwargs)
+
+    def _by_shard(
+        self, shards: Shards, arguments: dict[str, Any], calls: list[dict[str, Any]]
+    ) -> ArtifactRef:
+        """Return the join of the results of each shard."""
+        own = [call | dict.fromkeys(shards.whole) for call in calls]
+        with as_one_stage(self.stage, len(calls)):
+            parts = results_by_shard(self.stage, own, lambda call: cast("Any", self._run)(**call))
+            return set_parts(shards.join(parts, arguments), parts)
+
+    def _run(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if executor := current_executor():
             return executor.run_stage(self.stage, bound(self.stage, *args, **kwargs))
         return cast("R", self.task(*args, **kwargs))
@@ -66,7 +105,7 @@ class StageTask(Generic[P, R]):
 
     def with_options(self, **options: Any) -> Self:
         """The same stage with other options of Prefect, such as `retries=1`."""
-        return type(self)(self.stage, **(self._options | options))
+        return type(self)(self.stage, self._shards, **(self._options | options))
 
 
 def registered(stage: Stage) -> Stage:

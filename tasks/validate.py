@@ -216,7 +216,8 @@ def diagnose_round(
         config.seed,
     )
     if config.dtype == "bfloat16" and config.clustering == "partition":
-        alone = PrunedGraph(artifact_path(annotation.edges)) if annotation.edges else annotated
+        edges = annotation.edges
+        alone = PrunedGraph(artifact_path(edges), corpus) if edges else annotated
         drift = pair_drift(load_encoder(artifact_path(annotator)), corpus, alone, config)
         result = result.model_copy(update={"drift": drift})
     with new_artifact("diagnostics") as draft:

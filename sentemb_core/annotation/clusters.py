@@ -15,11 +15,12 @@ from sentemb_core.annotation.pruning import clusters
 from sentemb_core.annotation.statistics import adjusted_rand
 from sentemb_core.corpus.tokens import Shard, TokenCorpus
 from sentemb_core.shards import by_shard
+from sentemb_core.store.parts import files_in
 
 
 def write_clusters(corpus: TokenCorpus, edges: Path, out: Path) -> None:
     """Write the connected components of every shard of a pruned graph (`pruning.clusters`)."""
-    stored = PrunedGraph(edges)
+    stored = PrunedGraph(edges, corpus)
     for shard in corpus.shards:
         labels = clusters(stored.shard(shard.index), corpus.shard_offsets(shard.index))
         write_labels(labels, shard, out)
@@ -29,7 +30,7 @@ class Clusters:
     """The clusters that `write_clusters` or `kmeans_files.write_kmeans_clusters` wrote."""
 
     def __init__(self, path: Path) -> None:
-        self._files = sorted(path.glob("clusters-*.parquet"))
+        self._files = files_in(path, "clusters-*.parquet")
 
     def shard(self, k: int) -> Int32[np.ndarray, " sentences"]:
         return pq.read_table(self._files[k], columns=["cluster"])["cluster"].to_numpy()

@@ -16,6 +16,7 @@ from sentemb_core.encoder.batching import encode, naming_documents
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.shards import by_shard, mapped_vectors, save_vectors
 from sentemb_core.store.disk import require_free
+from sentemb_core.store.parts import files_in
 from sentemb_core.types import Precision, Storage
 
 log = logging.getLogger(__name__)
@@ -70,7 +71,7 @@ class Embeddings:
     """
 
     def __init__(self, path: Path) -> None:
-        self._files = sorted(path.glob("embeddings-*.arrow"))
+        self._files = files_in(path, "embeddings-*.arrow")
         self._starts: Int64[np.ndarray, " shards+1"] = np.cumsum(
             [0, *(len(mapped_vectors(file)) for file in self._files)]
         )

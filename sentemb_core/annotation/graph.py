@@ -25,6 +25,7 @@ from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.encoder.batching import naming_documents
 from sentemb_core.progress import progress
 from sentemb_core.shards import read_arrow, write_arrow
+from sentemb_core.store.parts import files_in, parts_of
 
 SAMPLE = 30_000
 """Pairs within documents, and as many across, for an estimate: the error of its share is .01."""
@@ -102,14 +103,15 @@ class Graph:
 
 
 class PrunedGraph:
-    """The edges that `write_edges` or `write_related` wrote."""
+    """The edges that `write_edges` or `write_related` wrote, between sentences of a corpus."""
 
-    def __init__(self, path: Path) -> None:
-        self._files = sorted(path.glob("edges-*.arrow"))
+    def __init__(self, path: Path, corpus: TokenCorpus) -> None:
+        self._files = files_in(path, "edges-*.arrow")
+        self._firsts = corpus.firsts if parts_of(path) else [0] * len(self._files)
 
     def shard(self, k: int) -> Edges:
         i, j, weight = (column.to_numpy() for column in read_arrow(self._files[k]).columns)
-        return Edges(i, j, weight)
+        return Edges(i + self._firsts[k], j + self._firsts[k], weight)
 
 
 def save_edges(edges: Edges, shard: int, out: Path) -> None:
@@ -140,7 +142,7 @@ def write_related(
 
     The draws depend on the bounds of the shards, which the token cache determines.
     """
-    stored = PrunedGraph(edges)
+    stored = PrunedGraph(edges, corpus)
     model = estimated(corpus, vectors, np.random.default_rng([seed, 0]), min_distance)
     if model.share is None:
         log.warning(

@@ -58,7 +58,7 @@ def write_pairs(
         EmptyPairsError: Fewer than 2 % of the documents, or fewer than two, give a pair.
     """
     total, all_held_out = ClusterStatistics(), 0
-    clusters, graph = Clusters(labels), PrunedGraph(edges) if edges else None
+    clusters, graph = Clusters(labels), PrunedGraph(edges, corpus) if edges else None
     for shard in corpus.shards:
         offsets, held_out = corpus.shard_offsets(shard.index), corpus.shard_held_out(shard.index)
         own = clusters.shard(shard.index)

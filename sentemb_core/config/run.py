@@ -61,6 +61,9 @@ class CorpusConfig(Config):
     """Sentences used per document; null: all."""
     max_documents: int | None = Field(default=None, ge=2)
     """Size of a sample, drawn by a hash of the document id; null: all documents."""
+    shard_sentences: int | None = Field(default=None, ge=1, exclude_if=lambda value: value is None)
+    """Most sentences of a shard: a larger corpus is annotated shard by shard (docs/scale.md). null:
+    65,536, or more for a corpus above 4 million sentences."""
 
 
 RANDOM_ENCODERS = ("static", "transformer")

@@ -2,7 +2,7 @@
 
 import hashlib
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import accumulate, chain, pairwise
 from pathlib import Path
 from typing import Any
@@ -152,6 +152,34 @@ def write_tokens(
             100 * report.unknown_share,
         )
     return report
+
+
+def join_tokens(parts: Sequence[Path], pool: Path | None, out: Path) -> TokenReport:
+    """Write index and report of the join of caches, with the held-out documents of a pool.
+
+    Documents and sentences are numbered as if they had been tokenised at once.
+    """
+    held_out = ValidationPool.open(pool).held_out_documents if pool else np.zeros(0, np.int64)
+    document = sentence = 0
+    with RowGroups(out / "documents.parquet", schemas.DOCUMENT_INDEX) as index:
+        for part in parts:
+            for batch in pq.read_table(part / "documents.parquet").to_batches():
+                rows = np.arange(document, document + len(batch))
+                counts = batch.column("sentence_count").to_numpy().astype(np.int64)
+                firsts = sentence + np.cumsum(counts) - counts
+                index.write([batch.column("doc_id"), firsts, counts, np.isin(rows, held_out)])
+                document, sentence = document + len(batch), sentence + int(counts.sum())
+    reports = [read_report(part) for part in parts]
+    summed = ("documents", "sentences", "tokens", "truncated", "unknown")
+    sums = {name: sum(getattr(each, name) for each in reports) for name in summed}
+    report = reports[0].model_copy(update=sums | {"held_out": len(held_out)})
+    (out / "meta.json").write_text(report.model_dump_json(indent=1), encoding="utf-8")
+    return report
+
+
+def read_report(cache: Path) -> TokenReport:
+    """Return the report of a cache in this folder."""
+    return TokenReport.model_validate_json((cache / "meta.json").read_text("utf-8"))
 
 
 def _sentences(

@@ -1,9 +1,9 @@
-"""Token cache, read: the memory-mapped files of `write_tokens`, for all rounds and methods."""
+"""Token cache, read: memory-mapped files of `write_tokens`, for all rounds and methods."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import accumulate, pairwise, starmap
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,9 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from jaxtyping import Bool, Int32, Int64
 
-from sentemb_core.corpus.tokenise import TokenReport
+from sentemb_core.corpus.tokenise import read_report
 from sentemb_core.documents import Spans, spans_in
 from sentemb_core.shards import by_shard, read_arrow
+from sentemb_core.store.parts import files_in
 
 AT_ONCE = 16
 """Shards that training reads at a time: a million sentences, with pairs of about 100 MB."""
@@ -38,13 +39,14 @@ class TokenCorpus:
     read at first use. Of a corpus larger than memory, use them on a `part`.
     """
 
-    def __init__(self, path: Path, files: Sequence[Path]) -> None:
+    def __init__(self, path: Path, files: Sequence[Path], rows: Sequence[slice]) -> None:
+        """`rows` are the documents of each file among those of the whole cache."""
         self.path = path
-        self.meta = TokenReport.model_validate_json((path / "meta.json").read_text("utf-8"))
+        self.meta = read_report(path)
         """Report of the whole cache, also in a part."""
-        self._files = files
+        self._files, self._rows = files, rows
         self._kept: dict[int, Any] = {}
-        self.shards = list(_shards(files))
+        self.shards = list(_shards(files, rows))
         self.n_documents = self.shards[-1].documents.stop if self.shards else 0
         self._starts: Int64[np.ndarray, " bounds"] = np.array(
             [0, *(shard.sentences.stop for shard in self.shards)]
@@ -52,15 +54,27 @@ class TokenCorpus:
 
     @classmethod
     def open(cls, path: Path) -> "TokenCorpus":
-        """Return the cache in folder `path` of `write_tokens`."""
-        return cls(path, sorted(path.glob("sentences-*.arrow")))
+        """Return the cache in folder `path` of `write_tokens` or `join_tokens`."""
+        files = files_in(path, "sentences-*.arrow")
+        ends = list(accumulate(map(_document_count, files)))
+        return cls(path, files, list(starmap(slice, pairwise([0, *ends]))))
 
     def part(self, shards: Sequence[int]) -> "TokenCorpus":
         """Return a corpus of these shards, with documents and sentences counted from 0."""
-        return TokenCorpus(self.path, [self._files[k] for k in shards])
+        return TokenCorpus(
+            self.path, [self._files[k] for k in shards], [self._rows[k] for k in shards]
+        )
 
     def __len__(self) -> int:
         return int(self._starts[-1])
+
+    @property
+    def firsts(self) -> list[int]:
+        """Return for each shard the first sentence of the part of a joined cache that it is of."""
+        first = dict[Path, int]()
+        for file, shard in zip(self._files, self.shards, strict=True):
+            first.setdefault(file.parent, shard.sentences.start)
+        return [first[file.parent] for file in self._files]
 
     @property
     def special_tokens(self) -> bool:
@@ -234,25 +248,23 @@ class TokenCorpus:
         """Return a column of the document index for the documents of these shards."""
         rows = pq.read_table(self.path / "documents.parquet", columns=[column])[column]
         return pa.chunked_array(
-            [chunk for file in self._files for chunk in rows[_documents_in(file)].chunks],
+            [chunk for documents in self._rows for chunk in rows[documents].chunks],
             rows.type,
         )
 
 
-def _shards(files: Sequence[Path]) -> Iterator[Shard]:
+def _shards(files: Sequence[Path], of_files: Sequence[slice]) -> Iterator[Shard]:
     document = sentence = 0
-    for k, file in enumerate(files):
-        rows = _documents_in(file)
+    for k, (file, rows) in enumerate(zip(files, of_files, strict=True)):
         documents = slice(document, document + rows.stop - rows.start)
         sentences = slice(sentence, sentence + len(read_arrow(file)))
         yield Shard(k, documents, sentences)
         document, sentence = documents.stop, sentences.stop
 
 
-def _documents_in(file: Path) -> slice:
-    """Return the range of a shard's documents in the whole corpus."""
+def _document_count(file: Path) -> int:
     documents = read_arrow(file).column("document")
-    return slice(documents[0].as_py(), documents[-1].as_py() + 1)
+    return documents[-1].as_py() - documents[0].as_py() + 1
 
 
 def _copied_tokens(

@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from sentemb_core.formats import counted
 from sentemb_core.store import records
 from sentemb_core.store.records import Miss, Record
 from sentemb_core.store.stages import StageKey
@@ -62,6 +63,19 @@ def status_of(
     if why == records.FIRST_TIME:
         why = nearest_difference([record.parts for record in earlier(stage)], key)
     return Status(stage, "MISS", why)
+
+
+def status_of_shards(stage: str, calls: Sequence[Status], shards: int) -> Status:
+    """Return one status for the calls of a stage, one a shard, and of what joins their results."""
+    parts = calls[:shards]
+    run = [number for number, status in enumerate(parts, 1) if status.would_run]
+    if not run:
+        return replace(parts[0], stage=stage, why=parts[0].why or counted(shards, "shard"))
+    shown = ", ".join(map(str, run[:SHOWN])) + (", ..." if len(run) > SHOWN else "")
+    first = parts[run[0] - 1]
+    if first.verdict == "AFTER":
+        return replace(first, stage=stage)
+    return replace(first, stage=stage, why=f"{len(run)} of {shards} shards ({shown}): {first.why}")
 
 
 def nearest_difference(earlier: Sequence[Json], key: StageKey) -> str:

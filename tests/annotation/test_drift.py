@@ -39,11 +39,11 @@ def test_float32_labels_have_no_drift(tmp_path: Path):
 
     alone = config.model_copy(update={"positives": "edge"})
     save_edges(edges, 0, tmp_path)
-    assert pair_drift(encoder, corpus, PrunedGraph(tmp_path), alone) == 0
+    assert pair_drift(encoder, corpus, PrunedGraph(tmp_path, corpus), alone) == 0
     half = Edges(edges.i[::2], edges.j[::2], edges.weight[::2])
     save_edges(half, 0, tmp_path)
     lost = len(edges.i) - len(half.i)
-    drift = pair_drift(encoder, corpus, PrunedGraph(tmp_path), alone)
+    drift = pair_drift(encoder, corpus, PrunedGraph(tmp_path, corpus), alone)
     assert drift == lost / len(edges.i), "chains of edges have more pairs in their clusters"
 
 
@@ -62,4 +62,4 @@ def test_the_sample_may_miss_whole_shards(tmp_path, monkeypatch, looked_at: int)
     assert len(corpus.shards) == 6
     assert pair_drift(encoder, corpus, Clusters(tmp_path), config) == 0
     alone = config.model_copy(update={"positives": "edge"})
-    assert pair_drift(encoder, corpus, PrunedGraph(tmp_path), alone) == 0
+    assert pair_drift(encoder, corpus, PrunedGraph(tmp_path, corpus), alone) == 0

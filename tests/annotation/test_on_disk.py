@@ -59,7 +59,7 @@ def test_the_files_equal_the_array_functions(tmp_path: Path):
     assert read.first == offsets[0]
     np.testing.assert_array_equal(read.index, expected.index)
     np.testing.assert_array_equal(read.weight, expected.weight)
-    kept = PrunedGraph(tmp_path / "edges").shard(1)
+    kept = PrunedGraph(tmp_path / "edges", corpus).shard(1)
     np.testing.assert_array_equal(kept.weight, prune_to_top_k(expected, 1).weight)
 
 
@@ -143,7 +143,7 @@ def test_related_pairs_join_the_edges_of_their_documents(tmp_path: Path):
     topics, vectors = of_two_topics(60)
     edges, both = edges_and_related(corpus, vectors, tmp_path)
     for k, shard in enumerate(corpus.shards):
-        found, alone = (listed(PrunedGraph(path).shard(k)) for path in (both, edges))
+        found, alone = (listed(PrunedGraph(path, corpus).shard(k)) for path in (both, edges))
         assert found == sorted({*found})
         assert {*alone} < {*found}
         assert len(found) <= 2 * len(alone)
@@ -162,7 +162,7 @@ def test_partners_keep_the_distance(tmp_path: Path, min_distance: int):
     write_clusters(corpus, edges, labels)
     report = write_pairs(corpus, labels, None, 0, pairs, min_distance=min_distance)
     i, j = all_of(Pairs(pairs))
-    related = [pair for k in range(2) for pair in listed(PrunedGraph(both).shard(k))]
+    related = [pair for k in range(2) for pair in listed(PrunedGraph(both, corpus).shard(k))]
     assert (j - i).min() == min(j - i for i, j in related) == min_distance
     assert report["dropped_share"] == 1 - len(i) / report["clustered_pairs"]
     assert (report["dropped_share"] > 0) == (min_distance > 1)
@@ -187,7 +187,10 @@ def test_equal_shards_draw_related_pairs_of_their_own(tmp_path: Path):
     vectors = np.tile(of_two_topics(20)[1], (2, 1))
     edges, both = edges_and_related(corpus, vectors, tmp_path)
     alone, found = (
-        [{(i % 240, j % 240) for i, j in listed(PrunedGraph(path).shard(k))} for k in (0, 1)]
+        [
+            {(i % 240, j % 240) for i, j in listed(PrunedGraph(path, corpus).shard(k))}
+            for k in (0, 1)
+        ]
         for path in (edges, both)
     )
     assert alone[0] == alone[1]
@@ -198,7 +201,7 @@ def test_equal_shards_draw_related_pairs_of_their_own(tmp_path: Path):
 def test_without_a_distant_pair_only_edges_are_pairs(tmp_path: Path, caplog, lengths: list[int]):
     corpus = Corpus(lengths, cuts=())
     edges, both = edges_and_related(corpus, Drawn(corpus).vectors, tmp_path)
-    found, alone = (listed(PrunedGraph(path).shard(0)) for path in (both, edges))
+    found, alone = (listed(PrunedGraph(path, corpus).shard(0)) for path in (both, edges))
     assert found == alone
     assert bool(alone) == (len(lengths) == 1)
     [record] = [each for each in caplog.records if each.levelname == "WARNING"]
