@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
-from sentemb_core.config.run import CorpusConfig, RunConfig
+from sentemb_core.config.run import AnnotationConfig, CorpusConfig, RunConfig
 from sentemb_core.errors import CorruptArtifactError
 from sentemb_core.formats import counted, with_interval
 from sentemb_core.options import CorpusOptions
@@ -20,12 +20,13 @@ from sentemb_core.redaction import redacted
 from sentemb_core.store.disk import replacing_in
 from sentemb_core.store.objects import Store
 from sentemb_core.store.stages import flat
-from sentemb_core.types import ArtifactRef, SearchTask, StageTiming, Value
-from tasks.artifacts import EncoderResult, RunResult, artifact_path
+from sentemb_core.types import ArtifactRef, Json, SearchTask, StageTiming, Value
+from tasks.artifacts import EncoderResult, RunResult, artifact_path, new_artifact
 from tasks.evaluations import evaluation_of
 from tasks.gate import GateOutcome
 from tasks.run_table import seconds_of
 from tasks.served import retriever_report
+from tasks.stage import stage
 from tasks.validate import recall_at_5
 from tasks.verdict import answer_on, hits_at_5, returned_name, verdict_on
 
@@ -207,10 +208,110 @@ def write_report_of(outcome: Outcome, config: RunConfig, unregistered: str = "")
     folder = report_folder(outcome.run)
     log.info("writing the report to %s", folder)
     settings = json.dumps(config.model_dump(mode="json"), indent=1)
+    drawn = artifact_path(drawn_report(outcome, config))
     with replacing_in(folder) as draft:
-        page = write_report(full_report(outcome, config, unregistered), draft)
+        page = write_report(full_report(outcome, config, unregistered, drawn), draft, drawn)
         (draft / "config.json").write_text(settings, encoding="utf-8")
     return folder / page.name
+
+
+PANELS = "panels.json"
+"""In the artifact of `draw_report`: the data of the panels."""
+
+
+@stage(
+    "draw_report",
+    version=1,
+    modules=(
+        "sentemb_core.report.collect",
+        "sentemb_core.report.data",
+        "sentemb_core.report.drawing",
+        "sentemb_core.report.run_figures",
+        "sentemb_core.report.run_page",
+        "sentemb_core.report.scores",
+        "sentemb_core.annotation.clusters",
+        "sentemb_core.annotation.pruning",
+        "sentemb_core.evaluation.round_diagnostics",
+        "sentemb_core.evaluation.vectors",
+        "sentemb_core.training.state",
+    ),
+    numeric=("device",),
+    libraries=("matplotlib",),
+)
+def draw_report(
+    training: RunResult,
+    returned: str,
+    annotation: AnnotationConfig,
+    costs: dict[str, float],
+    seconds: dict[str, float],
+    evaluation: Json | None,
+) -> ArtifactRef:
+    """Return the figures of a run's report, and the data of its panels.
+
+    Args:
+        training: What the run found.
+        returned: Name of what it returns.
+        annotation: How its rounds annotate.
+        costs: Seconds of each row.
+        seconds: Seconds of each stage.
+        evaluation: Results of the evaluation suite.
+    """
+    from sentemb_core.report.data import RunReport
+    from sentemb_core.report.run_page import write_drawings
+
+    timings = [StageTiming(stage=name, seconds=each, hit=False) for name, each in seconds.items()]
+    words: Json = {"title": "", "verdict": "", "command": "", "timings": timings}
+    panels = panels_of_run(training, returned, annotation, costs)
+    report = RunReport.model_validate(words | panels | {"evaluation": evaluation})
+    with new_artifact("report") as draft:
+        write_drawings(report, draft.path)
+        content = report.model_dump_json(include={*panels})
+        (draft.path / PANELS).write_text(content, encoding="utf-8")
+    return draft.ref
+
+
+def panels_of_run(
+    training: RunResult, returned: str, annotation: AnnotationConfig, costs: dict[str, float]
+) -> "dict[str, object]":
+    """Return the data of the panels of a run's report; the arguments are those of `draw_report`."""
+    from sentemb_core.report.collect import RunFolders, panels_of
+
+    texts = training.texts
+    fixed = {"BM25": training.bm25, "random encoder": training.random}
+    folders = RunFolders(
+        documents=artifact_path(texts.documents),
+        validation_pool=artifact_path(texts.validation_pool),
+        sentences=artifact_path(texts.sentences),
+        rounds=[folders_of(row, costs[row.label]) for row in (*training.rows, *training.controls)],
+        fixed={label: artifact_path(ref) for label, ref in fixed.items()},
+        best=training.best,
+        returned=returned,
+        served=artifact_path(training.retriever.scores) if training.retriever else None,
+        annotation=annotation,
+    )
+    return panels_of(folders)
+
+
+def drawn_report(outcome: Outcome, config: RunConfig) -> ArtifactRef:
+    """Return the figures and panels of a run's report; drawn only if their content is new."""
+    from sentemb_core.report.data import seconds_by_stage
+
+    evaluation = evaluation_of(outcome.encoder)
+    arguments = {
+        "training": outcome.training,
+        "returned": returned_name(outcome.training),
+        "annotation": config.annotation,
+        "costs": costs_of(outcome),
+        "seconds": seconds_by_stage(outcome.timings),
+        "evaluation": evaluation.model_dump(mode="json") if evaluation else None,
+    }
+    return draw_report.stage.run(Store.default(), arguments)
+
+
+def costs_of(outcome: Outcome) -> dict[str, float]:
+    """Return the seconds of each row and control by its label."""
+    rows = (*outcome.training.rows, *outcome.training.controls)
+    return {row.label: seconds_of(outcome.timings, row.label) for row in rows}
 
 
 def report_folder(run: str) -> Path:
@@ -218,28 +319,24 @@ def report_folder(run: str) -> Path:
     return Store.default().root / "reports" / run
 
 
-def full_report(outcome: Outcome, config: RunConfig, unregistered: str = "") -> "RunReport":
-    """Return words and facts of the run, with every panel that its artifacts fill."""
-    from sentemb_core.report.collect import RunFolders, report_of
+def full_report(
+    outcome: Outcome, config: RunConfig, unregistered: str = "", drawn: Path | None = None
+) -> "RunReport":
+    """Return words and facts of the run, with every panel that its artifacts fill.
+
+    `drawn` is the folder of `draw_report`; without it, nothing is drawn or stored.
+    """
+    from sentemb_core.report.counts import corpus_counts
     from sentemb_core.report.data import RunReport
 
     training, settings = outcome.training, config.model_dump(mode="json")
+    if drawn:
+        panels = json.loads((drawn / PANELS).read_text("utf-8"))
+    else:
+        returned, costs = returned_name(training), costs_of(outcome)
+        panels = panels_of_run(training, returned, config.annotation, costs)
     texts = training.texts
-    fixed = {"BM25": training.bm25, "random encoder": training.random}
-    folders = RunFolders(
-        documents=artifact_path(texts.documents),
-        validation_pool=artifact_path(texts.validation_pool),
-        sentences=artifact_path(texts.sentences),
-        rounds=[
-            folders_of(row, seconds_of(outcome.timings, row.label))
-            for row in (*training.rows, *training.controls)
-        ],
-        fixed={label: artifact_path(ref) for label, ref in fixed.items()},
-        best=training.best,
-        returned=returned_name(training),
-        served=artifact_path(training.retriever.scores) if training.retriever else None,
-        annotation=config.annotation,
-    )
+    counts = corpus_counts(artifact_path(texts.documents), artifact_path(texts.sentences))
     config_file = report_folder(outcome.run) / "config.json"
     model = model_of(outcome)
     retriever = None
@@ -270,7 +367,7 @@ def full_report(outcome: Outcome, config: RunConfig, unregistered: str = "") -> 
             f"python -m flows report {outcome.run}",
         ],
     )
-    return report_of(folders, words)
+    return RunReport.model_validate(dict(words) | panels | counts)
 
 
 def search_command(model: str, corpus: CorpusConfig) -> str:

@@ -196,7 +196,8 @@ def diagnose_round(
     from sentemb_core.annotation.pairs import Pairs
     from sentemb_core.corpus.tokens import TokenCorpus
     from sentemb_core.encoder.checkpoint import load_encoder
-    from sentemb_core.evaluation.round_diagnostics import diagnostics, write_diagnostics
+    from sentemb_core.evaluation.round_diagnostics import diagnostics
+    from sentemb_core.evaluation.round_values import write_diagnostics
 
     corpus = TokenCorpus.open(artifact_path(sentences))
     annotated = Clusters(artifact_path(annotation.clusters))
@@ -227,7 +228,7 @@ def diagnose_round(
 
 def numbers_of_annotation(row: EncoderResult) -> dict[str, float]:
     """The numbers of a round's annotation; empty for encoders without one."""
-    from sentemb_core.evaluation.round_diagnostics import annotation_numbers, read_diagnostics
+    from sentemb_core.evaluation.round_values import annotation_numbers, read_diagnostics
 
     if not (row.annotation and row.diagnostics):
         return {}

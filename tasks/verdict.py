@@ -3,6 +3,7 @@
 A retriever is compared with BM25 and with the start encoder, an encoder alone with its start.
 """
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
 from sentemb_core.formats import counted, percent, with_interval
@@ -270,9 +271,17 @@ def difference(
 
 
 def paired(own: "np.ndarray", other: "np.ndarray") -> "Difference":
+    """Return the paired difference of values in float64, [queries] each."""
+    return _paired(own.tobytes(), other.tobytes())
+
+
+@lru_cache  # a run asks for the same comparison up to seven times, a tenth of a second each
+def _paired(own: bytes, other: bytes) -> "Difference":
+    import numpy as np
+
     from sentemb_core.evaluation.bootstrap import paired_difference
 
-    return paired_difference(own, other, 0)
+    return paired_difference(np.frombuffer(own), np.frombuffer(other), 0)
 
 
 def values_of(scores: ArtifactRef, task: SearchTask | None) -> "list[np.ndarray]":

@@ -3,29 +3,25 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from heapq import nsmallest
-from operator import itemgetter
 from pathlib import Path
 from textwrap import shorten
 
 import numpy as np
-import pyarrow.parquet as pq
 from jaxtyping import Float32, Int64
+from threadpoolctl import threadpool_limits
 
 from sentemb_core.annotation.clusters import Clusters
 from sentemb_core.annotation.embeddings import Embeddings
 from sentemb_core.annotation.pairs import read_report
 from sentemb_core.annotation.pruning import clusters, pruned_edges
 from sentemb_core.config.run import AnnotationConfig
-from sentemb_core.corpus.labels import REJECTED, LabelCounts
 from sentemb_core.corpus.table import document_batches
-from sentemb_core.corpus.tokenise import TokenReport
 from sentemb_core.corpus.tokens import AT_ONCE, TokenCorpus
-from sentemb_core.corpus.validation_pool import COUNTED, SIDES, Split, ValidationPool
+from sentemb_core.corpus.validation_pool import SIDES, Split, ValidationPool
 from sentemb_core.encoder.checkpoint import load_encoder
 from sentemb_core.evaluation.bootstrap import confidence_interval
 from sentemb_core.evaluation.diagnostics import directions, spread
-from sentemb_core.evaluation.round_diagnostics import annotation_numbers, read_diagnostics
+from sentemb_core.evaluation.round_values import annotation_numbers, read_diagnostics
 from sentemb_core.evaluation.validation_scores import read_ranks, read_scores
 from sentemb_core.evaluation.vectors import encoder_scorers
 from sentemb_core.report.data import (
@@ -36,19 +32,13 @@ from sentemb_core.report.data import (
     Kind,
     LostQuery,
     Projection,
-    QuarantineRow,
-    Refusals,
     RoundRow,
-    RunReport,
 )
 from sentemb_core.training.state import read_steps
 from sentemb_core.types import Positives
 
 PROJECTED = (8, 300)
 """In the projection: whole documents, and single sentences around them."""
-
-QUARANTINED = 20
-"""Most refused rows that are shown."""
 
 LOOKED_AT = 100
 """Documents among which the most changed document is selected."""
@@ -104,12 +94,13 @@ class RunFolders:
     served: Path | None = None
 
 
-def report_of(run: RunFolders, texts: RunReport) -> RunReport:
-    """Return `texts` (title, verdict, facts, timings, ...) with the data of every panel."""
+@threadpool_limits.wrap(limits=1, user_api="blas")
+def panels_of(run: RunFolders) -> dict[str, object]:
+    """Return the data of the panels, by the fields of `RunReport`."""
     pool = ValidationPool.open(run.validation_pool)
     corpus = TokenCorpus.open(run.sentences)
     query, candidate = SIDES[pool.kind]
-    panels: dict[str, object] = {
+    return {
         "query": query,
         "candidate": candidate,
         "candidates": pool.n_candidates,
@@ -135,9 +126,7 @@ def report_of(run: RunFolders, texts: RunReport) -> RunReport:
         "document": document_before_and_after(run, corpus),
         "projections": projections(corpus, run.rounds),
         "lost_queries": lost_queries(run, corpus, pool),
-        **corpus_counts(run.documents, run.sentences),
     }
-    return RunReport.model_validate(dict(texts) | panels)
 
 
 def round_row(
@@ -362,38 +351,3 @@ def rows_of(corpus: TokenCorpus, document: int) -> Sentences:
 
 def beginning(sentences: Sequence[str]) -> str:
     return shorten(" ".join(sentences), BEGINNING, placeholder=" ...")
-
-
-def corpus_counts(documents: Path, sentences: Path) -> dict[str, object]:
-    """Counts of the reader of documents, and the rows that it and the reader of labels refused."""
-    tokens = TokenReport.model_validate_json((sentences / "meta.json").read_text("utf-8"))
-    read = json.loads((documents / "report.json").read_text("utf-8"))
-    counts = {name.replace("_", " "): n for name, n in read.items() if isinstance(n, int)}
-    return {
-        "corpus": counts | {"read by the encoder": tokens.cut},
-        "quarantine": refusals(
-            read["rows_read"], read["quarantined"], documents / "quarantine.parquet"
-        ),
-        "labels": refused_labels(documents),
-    }
-
-
-def refused_labels(documents: Path) -> Refusals | None:
-    """None where the counterparts are not from a file of labels."""
-    if not (documents / COUNTED).exists():
-        return None
-    counts = LabelCounts.model_validate_json((documents / COUNTED).read_text("utf-8"))
-    return refusals(counts.rows_read, counts.refused, documents / REJECTED)
-
-
-def refusals(read: int, counts: Mapping[str, int], refused: Path) -> Refusals:
-    """The first refused rows in the order of the source; a repeated id is noticed late."""
-    with pq.ParquetFile(refused) as file:
-        refused_rows = (row for batch in file.iter_batches() for row in batch.to_pylist())
-        rows = nsmallest(QUARANTINED, refused_rows, key=itemgetter("row"))
-    return Refusals(
-        read=read,
-        counts=dict(counts),
-        rows=[QuarantineRow(**row) for row in rows],
-        file=str(refused) if rows else "",
-    )

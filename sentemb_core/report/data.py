@@ -6,13 +6,13 @@ measured). The page and report.json rely on both.
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from pydantic import BaseModel, Field, FiniteFloat, NonNegativeInt, model_validator
 
 from sentemb_core.corpus.validation_pool import Split
-from sentemb_core.evaluation.round_diagnostics import Diagnostics
+from sentemb_core.evaluation.round_values import Diagnostics
 from sentemb_core.evaluation.validation_scores import Scores
 from sentemb_core.types import Json, Positives, StageTiming, Value
 
@@ -24,6 +24,13 @@ CUTOFF = 5
 
 READABLE = (6, 14)
 """Fewest and most sentences of the document that is shown."""
+
+LINEAR_LOSS = 0.1
+"""Below this, a loss is drawn linearly: a training that memorises its pairs reaches zero."""
+
+SMOOTHED = 0.05
+"""Share of a training's steps in the running mean. Without it lines hide each other, and with .02
+the lines of rounds and controls still do."""
 
 # C0 and C1 controls, bidirectional embeddings, overrides and isolates (they reorder the text
 # around them), and lone surrogates (UTF-8 cannot carry them).
@@ -293,3 +300,16 @@ class RunReport(Value):
     def metric(self) -> str:
         """Name of the metric at the top of the page, on the split of the verdict."""
         return f"R@{CUTOFF}, {self.forward}, test split"
+
+
+def measured(rows: Iterable[RoundRow], name: str) -> list[RoundRow]:
+    """The rows with this number of the annotation."""
+    return [row for row in rows if row.numbers.get(name) is not None]
+
+
+def seconds_by_stage(stages: Sequence[StageTiming]) -> dict[str, float]:
+    """Sum of the seconds of every stage, slowest first."""
+    totals: dict[str, float] = {}
+    for timing in stages:
+        totals[timing.stage] = totals.get(timing.stage, 0.0) + timing.seconds
+    return dict(sorted(totals.items(), key=lambda item: -item[1]))

@@ -1,7 +1,8 @@
 """What all figures share: palette, matplotlib settings, labels, and a figure as SVG and as PNG.
 
-There is no pyplot, so no global list of figures. Colours are those of PALETTE. Inside a page they
-become the page's own variables, so that a figure follows the reader's light or dark mode.
+There is no pyplot, so no global list of figures. Matplotlib is imported when something is drawn.
+Colours are those of PALETTE. Inside a page they become the page's own variables, so that a figure
+follows the reader's light or dark mode.
 """
 
 import io
@@ -12,10 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-import matplotlib as mpl
 from markupsafe import Markup, escape
-from matplotlib.figure import Figure
-from matplotlib.font_manager import findfont, get_font
 
 INK, MUTED, RULE = "#1c2329", "#5b6670", "#d9dee2"
 BLUE, VERMILLION, GREEN, ORANGE = "#0072b2", "#d55e00", "#009e73", "#e69f00"
@@ -79,21 +77,34 @@ _VARIABLES = {colour: f"var(--{name})" for name, colour in PALETTE.items()}
 @contextmanager
 def house_style() -> Generator[None]:
     """Make and save figures with these settings, independent of the machine's matplotlibrc."""
+    import matplotlib as mpl
+
     with mpl.rc_context(STYLE):
         yield
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure, the name of its file, and the text for readers who do not see it."""
+    """A figure of matplotlib, the name of its file, and the text for readers who do not see it."""
 
     name: str
     alt: str
-    figure: Figure
+    figure: Any
+
+
+@dataclass(frozen=True)
+class StoredDrawing:
+    """A drawing that was made earlier, as the element of a page."""
+
+    name: str
+    alt: str
+    svg: Markup
 
 
 @cache
 def _glyphs() -> frozenset[int]:
+    from matplotlib.font_manager import findfont, get_font
+
     return frozenset(get_font(findfont("DejaVu Sans")).get_charmap())
 
 
@@ -109,12 +120,14 @@ def drawable(label: str, longest: int = LONGEST_LABEL) -> str:
     return "".join(c if ord(c) in _glyphs() else "?" for c in short)
 
 
-def inline_svg(drawing: Drawing) -> Markup:
+def inline_svg(drawing: Drawing | StoredDrawing) -> Markup:
     """The figure as an `<svg>` element without a width, so that it fills its place in a page.
 
     Colours become variables of the style sheet and fonts are inherited. Ids begin with the
     drawing's name, because two figures of a page must not share clip paths. No address is named.
     """
+    if isinstance(drawing, StoredDrawing):
+        return drawing.svg
     buffer = io.StringIO()
     with house_style():
         drawing.figure.savefig(buffer, format="svg", transparent=True, metadata=_SVG_METADATA)
@@ -134,7 +147,7 @@ def _restyled(tag: str, name: str) -> str:
     return re.sub(r"'DejaVu Sans'[^;\"]*", "var(--font)", tag)
 
 
-def png(figure: Figure) -> bytes:
+def png(figure: Any) -> bytes:
     """The figure as a PNG on white, 150 dots an inch."""
     buffer = io.BytesIO()
     with house_style():

@@ -1,6 +1,6 @@
 """Every figure of a run's report, by the panel that shows it."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import cycle
 from textwrap import fill
 from typing import Literal
@@ -13,9 +13,19 @@ from matplotlib.ticker import MaxNLocator, NullFormatter, StrMethodFormatter
 
 from sentemb_core.annotation.statistics import KEPT_SHARE_WARNING
 from sentemb_core.corpus.validation_pool import Split
-from sentemb_core.evaluation.round_diagnostics import Similarities
+from sentemb_core.evaluation.round_values import Similarities
 from sentemb_core.formats import percent
-from sentemb_core.report.data import CUTOFF, Direction, Projection, RoundRow, RunReport
+from sentemb_core.report.data import (
+    CUTOFF,
+    LINEAR_LOSS,
+    SMOOTHED,
+    Direction,
+    Projection,
+    RoundRow,
+    RunReport,
+    measured,
+    seconds_by_stage,
+)
 from sentemb_core.report.drawing import (
     BLUE,
     GREEN,
@@ -47,11 +57,6 @@ def canvas(title: str, size: tuple[float, float] = SIZE) -> tuple[Figure, Axes]:
 
 def column(rows: Sequence[RoundRow], name: str) -> np.ndarray:
     return np.array([row.numbers.get(name) for row in rows], dtype=float)
-
-
-def measured(rows: Iterable[RoundRow], name: str) -> list[RoundRow]:
-    """The rows with this number of the annotation."""
-    return [row for row in rows if row.numbers.get(name) is not None]
 
 
 def name_places(axes: Axes, labels: Sequence[str]) -> None:
@@ -194,13 +199,6 @@ def cluster_sizes(row: RoundRow, widest: int, highest: int) -> Figure:
     axes.set_ylabel("clusters (log scale)")
     return figure
 
-
-LINEAR_LOSS = 0.1
-"""Below this, a loss is drawn linearly: a training that memorises its pairs reaches zero."""
-
-SMOOTHED = 0.05
-"""Share of a training's steps in the running mean. Without it lines hide each other, and with .02
-the lines of rounds and controls still do."""
 
 NARROWEST = 0.1
 """Least span of both axes of the geometry, so that tiny changes look small."""
@@ -408,14 +406,6 @@ def timings(stages: Sequence[StageTiming]) -> Figure:
     axes.grid(visible=False, axis="y")
     axes.set_xlabel("seconds")
     return figure
-
-
-def seconds_by_stage(stages: Sequence[StageTiming]) -> dict[str, float]:
-    """Sum of the seconds of every stage, slowest first."""
-    totals: dict[str, float] = {}
-    for timing in stages:
-        totals[timing.stage] = totals.get(timing.stage, 0.0) + timing.seconds
-    return dict(sorted(totals.items(), key=lambda item: -item[1]))
 
 
 PANELS: dict[str, Callable[[RunReport], Iterator[Drawing]]] = {

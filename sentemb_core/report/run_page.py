@@ -1,15 +1,17 @@
 """A run's report as files: the page, its data, and every figure as a PNG."""
 
+import json
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from markupsafe import Markup
 
 from sentemb_core.report import legends, run_rows
-from sentemb_core.report.data import CUTOFF, READABLE, RunReport
-from sentemb_core.report.drawing import Drawing, png
+from sentemb_core.report.data import CUTOFF, LINEAR_LOSS, READABLE, SMOOTHED, RunReport
+from sentemb_core.report.drawing import Drawing, StoredDrawing, inline_svg, png
 from sentemb_core.report.page import Chapter, document, macros
-from sentemb_core.report.run_figures import LINEAR_LOSS, PANELS, SMOOTHED, draw
 
 CHAPTERS = {
     "verdict": "Verdict",
@@ -33,15 +35,32 @@ CHAPTERS = {
 A run that returns an encoder has no choice.
 """
 
-Drawings = Mapping[str, Sequence[Drawing]]
+DRAWN = (
+    "recall",
+    "cluster_sizes",
+    "stability",
+    "similarities",
+    "geometry",
+    "overlap",
+    "projection",
+    "training",
+    "evaluation",
+    "timings",
+)
+"""Panels with figures (`run_figures.PANELS`)."""
+
+LISTED = "drawings.json"
+"""In a folder of drawings: panel -> name and text of each."""
+
+Drawings = Mapping[str, Sequence[Drawing | StoredDrawing]]
 
 
 def chapters(report: RunReport, drawings: Drawings) -> dict[str, Markup]:
-    """The content of every chapter; `drawings` are the report's own (`run_figures.draw`)."""
+    """The content of every chapter; `drawings` are the report's own (`read_drawings`)."""
     content = macros(
         "run.html",
         report=report,
-        drawings={name: drawings.get(name, ()) for name in PANELS},
+        drawings={name: drawings.get(name, ()) for name in DRAWN},
         rows=run_rows,
         kinds={row.kind for row in report.rounds},
         legends=legends,
@@ -72,18 +91,55 @@ def run_page(report: RunReport, drawings: Drawings) -> str:
     return document(report.title, "Run report of sentemb", sections)
 
 
-def write_report(report: RunReport, folder: Path) -> Path:
+def checked(report: RunReport) -> RunReport:
+    """Return the report with its values checked again: a `model_copy` brings unchecked ones."""
+    return RunReport.model_validate(report.model_dump())
+
+
+def write_drawings(report: RunReport, folder: Path) -> None:
+    """Write every figure of a report as SVG (the element of a page) and as PNG."""
+    from sentemb_core.report.run_figures import draw
+
+    panels = draw(checked(report))
+    for drawing in (drawing for drawings in panels.values() for drawing in drawings):
+        (folder / f"{drawing.name}.svg").write_text(inline_svg(drawing), encoding="utf-8")
+        (folder / f"{drawing.name}.png").write_bytes(png(drawing.figure))
+    listed = {name: [(one.name, one.alt) for one in drawings] for name, drawings in panels.items()}
+    (folder / LISTED).write_text(json.dumps(listed), encoding="utf-8")
+
+
+def read_drawings(folder: Path) -> dict[str, list[StoredDrawing]]:
+    """Return what `write_drawings` wrote, by panel."""
+    listed: dict[str, list[tuple[str, str]]] = json.loads((folder / LISTED).read_text("utf-8"))
+    return {
+        panel: [
+            StoredDrawing(name, alt, Markup((folder / f"{name}.svg").read_text("utf-8")))
+            for name, alt in drawings
+        ]
+        for panel, drawings in listed.items()
+    }
+
+
+def write_report(report: RunReport, folder: Path, drawn: Path | None = None) -> Path:
     """Write report.html, report.json and figures/*.png, and return the path of report.html.
 
     Equal reports give equal bytes. No text of the data enters the name of a file.
+
+    Args:
+        report: What the page shows.
+        folder: Where to write.
+        drawn: Folder of the report's figures (`write_drawings`); without it they are drawn.
     """
-    report = RunReport.model_validate(report.model_dump())  # a model_copy brings unchecked values
-    drawings = draw(report)
+    if drawn is None:
+        with TemporaryDirectory() as drawings:
+            write_drawings(report, Path(drawings))
+            return write_report(report, folder, Path(drawings))
+    report = checked(report)
     figures = folder / "figures"
     figures.mkdir(parents=True, exist_ok=True)
-    for drawing in (drawing for panel in drawings.values() for drawing in panel):
-        (figures / f"{drawing.name}.png").write_bytes(png(drawing.figure))
+    for picture in sorted(drawn.glob("*.png")):
+        shutil.copyfile(picture, figures / picture.name)
     (folder / "report.json").write_text(report.model_dump_json(indent=2) + "\n", encoding="utf-8")
     page = folder / "report.html"
-    page.write_text(run_page(report, drawings), encoding="utf-8")
+    page.write_text(run_page(report, read_drawings(drawn)), encoding="utf-8")
     return page

@@ -9,7 +9,7 @@ from markupsafe import Markup
 from sentemb_core.annotation.statistics import KEPT_SHARE_WARNING
 from sentemb_core.corpus.checks import REASONS
 from sentemb_core.corpus.validation_pool import Split
-from sentemb_core.evaluation.round_diagnostics import Diagnostics, Pair
+from sentemb_core.evaluation.round_values import Diagnostics, Pair
 from sentemb_core.formats import ABSENT, change, count, decimal, duration, letters, percent
 from sentemb_core.report.data import (
     CUTOFFS,
@@ -20,11 +20,12 @@ from sentemb_core.report.data import (
     RoundRow,
     RunReport,
     ServedRow,
+    measured,
+    seconds_by_stage,
 )
 from sentemb_core.report.drawing import HUES
 from sentemb_core.report.legends import COUNTS, FIXED, OTHER, OWN, SUITE, Legend
 from sentemb_core.report.page import code, macros, quoted
-from sentemb_core.report.run_figures import measured, seconds_by_stage
 
 MATES_SHOWN = 10
 

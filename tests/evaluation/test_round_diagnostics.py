@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from sentemb_core.annotation.clusters import Clusters, write_labels
 from sentemb_core.annotation.embeddings import Embeddings
 from sentemb_core.annotation.pairs import Pairs, write_pairs
-from sentemb_core.evaluation.round_diagnostics import Pair, diagnostics, distinct
+from sentemb_core.evaluation.round_diagnostics import diagnostics, distinct
+from sentemb_core.evaluation.round_values import Pair
 from sentemb_core.shards import save_vectors
 from tests.evaluation.conftest import Prepared
 

@@ -31,7 +31,7 @@ from sentemb_core.encoder.checkpoint import load_encoder
 from sentemb_core.errors import RegistryError
 from sentemb_core.evaluation.bootstrap import confidence_interval
 from sentemb_core.evaluation.canary import match_vectors
-from sentemb_core.evaluation.round_diagnostics import read_diagnostics
+from sentemb_core.evaluation.round_values import read_diagnostics
 from sentemb_core.evaluation.validation_scores import read_ranks
 from sentemb_core.report import collect
 from sentemb_core.store.objects import Store

@@ -21,7 +21,7 @@ from sentemb_core.annotation.pairs import Pairs
 from sentemb_core.config.methods import METHODS
 from sentemb_core.config.run import AnnotationConfig, InfoCSEIDC
 from sentemb_core.errors import EmptyCorpusError, NoQueriesError, RecipeError
-from sentemb_core.evaluation.round_diagnostics import read_diagnostics
+from sentemb_core.evaluation.round_values import read_diagnostics
 from sentemb_core.store.objects import Store
 from tasks.artifacts import Annotation, artifact_path
 from tasks.checks import check_run

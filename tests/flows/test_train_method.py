@@ -28,7 +28,7 @@ from tasks.artifacts import artifact_path
 from tasks.checks import check_run
 from tasks.execution import dry_run, without_prefect
 from tasks.gate import has_collapsed
-from tasks.report import doubts_of, full_report, write_report_of
+from tasks.report import doubts_of, draw_report, full_report, write_report_of
 from tasks.run_table import outcome_table
 from tasks.validate import recall_at_5
 from tests import tiny
@@ -188,7 +188,10 @@ def test_the_gate_reads_the_stored_vectors(corpus_file: Path, monkeypatch: pytes
 
 
 def test_the_report_of_one_training_has_its_curve_and_is_in_the_home_of_today(
-    corpus_file: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    corpus_file: Path,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ):
     config = tiny_method(corpus_file)
     outcome = outcome_of(trained(config))
@@ -203,6 +206,9 @@ def test_the_report_of_one_training_has_its_curve_and_is_in_the_home_of_today(
     assert page.parent == Store.default().root / "reports" / outcome.run
     assert (page.parent,) in [record.args for record in caplog.records]
     assert not (tmp_path / "old").exists()
+    before = page.read_bytes()
+    monkeypatch.setattr(type(draw_report.stage), "_compute", None)  # nothing is drawn again
+    assert write_report_of(moved, config).read_bytes() == before
 
 
 @pytest.mark.parametrize("halves", [False, True])

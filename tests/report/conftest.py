@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sentemb_core.evaluation.diagnostics import BINS, Shape
-from sentemb_core.evaluation.round_diagnostics import Diagnostics, Pair, Similarities
+from sentemb_core.evaluation.round_values import Diagnostics, Pair, Similarities
 from sentemb_core.evaluation.validation_scores import DirectionScores, RetrievalScores, Scores
 from sentemb_core.report.collect import common_axes
 from sentemb_core.report.data import (
