@@ -9,7 +9,7 @@ from logging.handlers import WatchedFileHandler
 from pathlib import Path
 
 from sentemb_core import termination
-from sentemb_core.console import debugging, remark, visible
+from sentemb_core.console import debugging, log_to_stderr, remark, visible
 from sentemb_core.errors import ServerLostError, StorageError
 from sentemb_core.redaction import WithoutSecrets
 from sentemb_core.store.disk import storage_error
@@ -29,15 +29,22 @@ LINE = "%(asctime)s %(process)d %(levelname)-7s %(name)s - %(message)s"
 
 
 @contextmanager
-def logged(file: Path) -> Generator[None, None, None]:
-    """Append the logs of the block to a file (else E601); after an error, print the file's name."""
-    import prefect.main  # noqa: F401 (sets up the console, but not on a root that has a handler)
+def logged(file: Path, *, by_prefect: bool = True) -> Generator[None, None, None]:
+    """Append the logs of the block to a file (else E601); after an error, print the file's name.
 
-    leave_sigterm_to_us()
+    Prefect sets up the console, except where the block does without it: that saves two seconds.
+    """
+    if by_prefect:
+        import prefect.main  # noqa: F401 (but not on a root that has a handler)
+
+        leave_sigterm_to_us()
+    else:
+        log_to_stderr()
     appender = appending(file)
     appender.setFormatter(WithoutSecrets(logging.Formatter(LINE)))
-    logging.getLogger().addHandler(appender)
-    if not debugging():
+    logger = logging.getLogger(None if by_prefect else "sentemb_core")
+    logger.addHandler(appender)
+    if by_prefect and not debugging():
         shorten_console()
     try:
         yield
@@ -47,7 +54,7 @@ def logged(file: Path) -> Generator[None, None, None]:
         remark(f"log {file}")
         raise
     finally:
-        logging.getLogger().removeHandler(appender)
+        logger.removeHandler(appender)
         with suppress(OSError):  # a full disk; the block's own error reports it
             appender.close()
 

@@ -7,6 +7,7 @@ costs a few seconds now and then, and never raises: the log has the same informa
 import contextvars
 import logging
 import re
+import sys
 import threading
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -42,24 +43,36 @@ _silence = Silence()
 
 def rounds_table(key: str, rows: Sequence[Mapping[str, Any]], description: str) -> None:
     """Write a table again, under the same key, with every round."""
-    from prefect.artifacts import create_table_artifact
 
-    table = [dict(row) for row in rows]
-    _call(lambda: create_table_artifact(table, artifact_key(key), description=description))
+    def create() -> object:
+        from prefect.artifacts import create_table_artifact
+
+        table = [dict(row) for row in rows]
+        return create_table_artifact(table, artifact_key(key), description=description)
+
+    _call(create)
 
 
 def markdown(key: str, text: str, description: str) -> None:
     """Write a note, such as the result of a run."""
-    from prefect.artifacts import create_markdown_artifact
 
-    _call(lambda: create_markdown_artifact(text, artifact_key(key), description=description))
+    def create() -> object:
+        from prefect.artifacts import create_markdown_artifact
+
+        return create_markdown_artifact(text, artifact_key(key), description=description)
+
+    _call(create)
 
 
 def link(key: str, url: str, text: str) -> None:
     """Write a link to another page, such as the run in MLflow."""
-    from prefect.artifacts import create_link_artifact
 
-    _call(lambda: create_link_artifact(url, text, key=artifact_key(key)))
+    def create() -> object:
+        from prefect.artifacts import create_link_artifact
+
+        return create_link_artifact(url, text, key=artifact_key(key))
+
+    _call(create)
 
 
 @contextmanager
@@ -127,6 +140,8 @@ def _result_or_error(call: Callable[[], Any]) -> Any:
 
 
 def _in_a_run() -> bool:
+    if "prefect.context" not in sys.modules:  # its import takes a second
+        return False
     from prefect.context import FlowRunContext, TaskRunContext
 
     return bool(FlowRunContext.get() or TaskRunContext.get())

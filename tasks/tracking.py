@@ -7,6 +7,7 @@ Parameters, metrics and files go to a local spool first. A thread of the run del
 import itertools
 import logging
 import re
+import sys
 import uuid
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -136,6 +137,8 @@ def tracked_run(
 
 def prefect_ids() -> dict[str, str]:
     """The id of the current Prefect flow run, if there is one."""
+    if "prefect" not in sys.modules:
+        return {}
     from prefect.runtime import flow_run
 
     return {"prefect.flow_run_id": str(flow_run.id)} if flow_run.id else {}

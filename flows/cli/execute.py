@@ -1,6 +1,7 @@
 """How a verb executes a flow: with a log and a server, or as a dry run that shows its stages."""
 
 import logging
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
@@ -42,25 +43,38 @@ def import_models() -> None:
     import_module("sentemb_core.encoder.checkpoint")
 
 
-def run_flow(flow: Callable[[], R], meanwhile: Callable[[], object] = import_models) -> R:
+def run_flow(
+    flow: Callable[[], R],
+    meanwhile: Callable[[], object] = import_models,
+    *,
+    computes: bool = True,
+) -> R:
     """Run a flow under Prefect with a log file, and return its result.
 
     `meanwhile` is called while a server starts.
 
     Prefect only shows a run. If its server does not start, is too busy or ends, the flow goes on
-    without it, from the last finished stage or checkpoint. After other errors, print how to resume.
+    without it, from the last finished stage or checkpoint. No server starts for a flow that
+    `computes` nothing. After other errors, print how to resume.
 
     Raises:
         UsageError: both faiss wheels are installed.
     """
     check_faiss(needed=False)
     log, earlier = log_file(), len(runs_of_this_process())
-    remark("Starting Prefect, its server and MLflow. This takes some seconds.")
+    by_prefect = computes or bool(os.environ.get("PREFECT_API_URL"))
+    if not by_prefect:
+        remark("All stages are cached: nothing is computed, and Prefect is not started.")
+    else:
+        remark("Starting Prefect, its server and MLflow. This takes some seconds.")
     if not (home() / "mlflow.db").exists():
         remark("The first run in this home also creates their databases.")
     try:
-        with logged(log):
-            return with_or_without_prefect(flow, log.with_name("server.log"), meanwhile)
+        with logged(log, by_prefect=by_prefect):
+            if by_prefect:
+                return with_or_without_prefect(flow, log.with_name("server.log"), meanwhile)
+            with without_prefect(Store.default()):
+                return flow()
     except (KeyboardInterrupt, RegistryError, StorageError):  # registration is the last step
         remark(how_to_resume(runs_of_this_process()[earlier:]))
         raise

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -131,7 +130,8 @@ def run_config(config: AnyRun, as_json: bool, *, resumed: "Run | None" = None) -
             remark(f"The result will be registered as models:/{config.name} (change: --name).")
     earlier = len(runs_of_this_process())
     try:
-        outcome = run_flow(partial(run_of, config), partial(begin, config))
+        flow, meanwhile = partial(run_of, config), partial(begin, config)
+        outcome = run_flow(flow, meanwhile, computes=computes_stages(config))
     except SentembError:  # of the registry: the run has its result
         for run in runs_of_this_process()[earlier:]:
             if found := stored_outcome(find_run(run)):
@@ -153,6 +153,15 @@ def print_outcome(outcome: "Outcome", config: AnyRun, as_json: bool) -> int:
     return 0
 
 
+def computes_stages(config: AnyRun) -> bool:
+    """Return whether a stage of a run would run, or may: an error is left to the run itself."""
+    try:
+        plan = plan_of(config)
+    except Exception:
+        return True
+    return plan.incomplete or any(status.would_run for status in plan.statuses)
+
+
 def begin(config: AnyRun) -> None:
     """Import what a run needs, and compute its first stages, while a server starts.
 
@@ -161,13 +170,6 @@ def begin(config: AnyRun) -> None:
     from flows.pipeline import texts_and_start
     from tasks.execution import without_prefect
 
-    try:
-        computes = any(status.would_run for status in plan_of(config).statuses)
-    except Exception:
-        computes = True
-    if not computes:
-        import_module("mlflow")
-        return
     import_models()
     with suppress(Exception), without_prefect(Store.default()):
         texts_and_start(config)

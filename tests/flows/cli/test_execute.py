@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from flows.cli.evaluate import make_folder
-from flows.cli.execute import MANY, show_dry_run, with_or_without_prefect
+from flows.cli.execute import MANY, run_flow, show_dry_run, with_or_without_prefect
 from sentemb_core.errors import ServerLostError, UsageError
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs, runs_of_this_process
@@ -66,6 +66,23 @@ def test_a_server_that_does_not_start_stops_no_run(home: Path, monkeypatch):
 
     monkeypatch.setattr("flows.cli.execute.served", served)
     assert with_or_without_prefect(lambda: current_executor() is not None, home / "server.log")
+
+
+@pytest.mark.parametrize(("computes", "address"), [(False, ""), (True, ""), (False, "http://up")])
+def test_no_server_starts_for_a_run_that_computes_nothing(
+    home: Path, monkeypatch, computes: bool, address: str
+):
+    asked: list[Path] = []
+
+    @contextmanager
+    def served(log: Path, _):
+        asked.append(log)
+        yield
+
+    monkeypatch.setattr("flows.cli.execute.served", served)
+    monkeypatch.setenv("PREFECT_API_URL", address)
+    alone = run_flow(lambda: current_executor() is not None, computes=computes)
+    assert alone == (not asked) == (not computes and not address)
 
 
 def test_an_error_of_the_run_itself_is_its_end(home: Path, monkeypatch):
