@@ -142,6 +142,10 @@ class LostRankError(SentembError, ChildProcessError, code="E606", exit_code=5):
     """A process of a training on several devices ended before the training."""
 
 
+class SharedStoreError(SentembError, ConnectionError, code="E607", exit_code=5):
+    """The shared store does not answer, refuses a request, or cannot create names exclusively."""
+
+
 class ShardError(SentembError, RuntimeError, code="E608", exit_code=3):
     """A stage failed on some shards of a corpus. The results of the others are stored."""
 

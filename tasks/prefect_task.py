@@ -115,6 +115,7 @@ class RecordStorage(WritableFileSystem):
     ) -> bytes:
         """The envelope of a valid record; without one (KeyError) Prefect runs the stage."""
         stage, record = _record_at(path)
+        record = stage.share(Store.default(), record)
         runs.note(record, hit=True)
         value = canonical(stage.as_json(stage.result(record))).decode()
         serializer = StageSerializer(stage=stage.name).model_dump()

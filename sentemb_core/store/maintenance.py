@@ -167,13 +167,17 @@ def _still_unused(store: Store, folders: Iterable[Path], since: float) -> Iterat
 
 
 def _is_useless(store: Store, path: Path, removed: set[str]) -> bool:
-    """Return whether a record is unreadable, or names an absent or removed artifact."""
+    """Return whether a record is unreadable, or names a removed artifact or one that is nowhere.
+
+    With a shared store, an artifact that is not in the home is there.
+    """
     try:
         record = records.read(path)
     except (*disk.ABSENCE, ValueError):
         return True
-    absent = any(not store.folder(ref.digest).exists() for ref in record.outputs)
-    return absent or any(ref.digest in removed for ref in (*record.inputs, *record.outputs))
+    if any(ref.digest in removed for ref in (*record.inputs, *record.outputs)):
+        return True
+    return not store.shared and any(not store.folder(ref.digest).exists() for ref in record.outputs)
 
 
 def _is_abandoned(path: Path, age: float) -> bool:
@@ -246,8 +250,8 @@ class Health(Value):
 def fsck(store: Store) -> Health:
     """Hash all artifacts again, set broken ones and broken runs aside; list missing, stray paths.
 
-    Missing are absent artifacts that a record returned. Stray are files in `objects/` that are no
-    artifact, and unreadable records.
+    Missing are artifacts that a record returned and that are neither in the home nor in the shared
+    store. Stray are files in `objects/` that are no artifact, and unreadable records.
     """
     corrupt: list[str] = []
     stray: list[str] = []
@@ -272,5 +276,6 @@ def fsck(store: Store) -> Health:
     known, unreadable = records.scan(store)
     stray[:0] = map(str, unreadable)
     outputs = dict.fromkeys(ref for record in known for ref in record.outputs)
-    missing = [ref for ref in outputs if not store.folder(ref.digest).exists()]
+    absent = [ref for ref in outputs if not store.folder(ref.digest).exists()]
+    missing = [ref for ref in absent if not store.is_shared(ref)]
     return Health(ok=len(sizes), bytes=sum(sizes), corrupt=corrupt, missing=missing, stray=stray)

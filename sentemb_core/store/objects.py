@@ -9,6 +9,8 @@
 Writers never share a draft, and a single rename publishes it. So a crash, a full disk or a second
 writer leaves an artifact whole or absent. Readers compare sizes and SHA-256 with the manifest, and
 the manifest with the folder's name.
+
+With a shared store (shared.py), an absent artifact is copied from there when it is read.
 """
 
 import errno
@@ -29,6 +31,7 @@ from sentemb_core.errors import CorruptArtifactError, StorageError, UsageError
 from sentemb_core.store import disk
 from sentemb_core.store.locks import file_lock
 from sentemb_core.store.seals import canonical
+from sentemb_core.store.shared import SharedStore, shared_store
 from sentemb_core.types import ArtifactRef, Value
 
 log = logging.getLogger(__name__)
@@ -45,7 +48,7 @@ class File(Value):
 
     model_config = ConfigDict(strict=True)
 
-    path: str
+    path: str = Field(pattern=rf"^{NAME.pattern}(/{NAME.pattern})*$")
     size: int = Field(ge=0)
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
 
@@ -82,15 +85,21 @@ class Draft:
 
 
 class Store:
-    """A home folder of artifacts, records and runs (see the layout above)."""
+    """A home folder of artifacts, records and runs (see the layout above).
 
-    def __init__(self, root: Path) -> None:
+    `shared` is the store that this home shares with other machines, if there is one.
+    """
+
+    def __init__(self, root: Path, shared: SharedStore | None = None) -> None:
         self.root = root.absolute()
+        self.shared = shared
 
     @classmethod
     def default(cls) -> "Store":
-        """Return the store of $SENTEMB_HOME, else of ./.sentemb."""
-        return cls(Path(os.environ.get("SENTEMB_HOME") or ".sentemb"))
+        """Return the store of $SENTEMB_HOME, else of ./.sentemb, before $SENTEMB_STORE if set."""
+        url = os.environ.get("SENTEMB_STORE")
+        home = Path(os.environ.get("SENTEMB_HOME") or ".sentemb")
+        return cls(home, shared_store(url) if url else None)
 
     @property
     def objects(self) -> Path:
@@ -147,7 +156,10 @@ class Store:
 
         Raises:
             CorruptArtifactError: absent, or broken and now in `quarantine/`.
+            SharedStoreError: it is not in the home, and the shared store does not answer.
         """
+        if self.shared and not self.holds(ref):
+            self._fetch(self.shared, ref)
         self.verify(ref, deep=False)
         return self.folder(ref.digest) / "data"
 
@@ -198,6 +210,46 @@ class Store:
                 f"The reference is wrong: it names {ref} of {ref.size} bytes, but the artifact of "
                 f"that digest is {actual} of {actual.size} bytes. {COMPUTE_AGAIN}"
             )
+
+    def is_shared(self, ref: ArtifactRef) -> bool:
+        """Return whether the shared store has the artifact's manifest, which is written last."""
+        return self.shared is not None and _shared_manifest(self.shared, ref) is not None
+
+    def share(self, ref: ArtifactRef) -> None:
+        """Copy an artifact to the shared store, if there is one that lacks it.
+
+        Raises:
+            SharedStoreError: it does not answer, or refuses the copy.
+        """
+        if self.shared is None or self.is_shared(ref):
+            return
+        data = self.path(ref)
+        for name in list_files(data):
+            self.shared.upload(f"{_shared_folder(ref)}/data/{name}", data / name)
+        manifest = disk.read(self.folder(ref.digest) / "manifest.json")
+        self.shared.write(f"{_shared_folder(ref)}/manifest.json", manifest)
+
+    def _fetch(self, shared: SharedStore, ref: ArtifactRef) -> None:
+        """Copy an artifact from the shared store, if it has it.
+
+        Raises:
+            CorruptArtifactError: broken; its manifest is removed, so its stage writes it again.
+        """
+        manifest = _shared_manifest(shared, ref)
+        if manifest is None:
+            return
+        log.info("Copy %s from %s.", ref, shared.url)
+        with self.writing(ref.kind) as draft:
+            for file in manifest.files:
+                name = f"{_shared_folder(ref)}/data/{file.path}"
+                path = draft.path / file.path
+                disk.make_folder(path.parent)
+                if not shared.download(name, path) or disk.sha256(path) != file.sha256:
+                    shared.remove(f"{_shared_folder(ref)}/manifest.json")
+                    raise CorruptArtifactError(
+                        f"{shared.url}/{name} is absent or differs from its digest; it is not "
+                        f"used. {COMPUTE_AGAIN}"
+                    )
 
     def _publish(self, kind: str, home: Path) -> ArtifactRef:
         data = home / "data"
@@ -250,6 +302,25 @@ class Store:
         except FileNotFoundError:
             return  # another process moved or removed it first
         log.warning("Moved to quarantine: %s", reason)
+
+
+def _shared_folder(ref: ArtifactRef) -> str:
+    return f"objects/sha256/{ref.digest[:2]}/{ref.digest}"
+
+
+def _shared_manifest(shared: SharedStore, ref: ArtifactRef) -> Manifest | None:
+    """Return the artifact's manifest in the shared store; None if it is absent or broken."""
+    name = f"{_shared_folder(ref)}/manifest.json"
+    if (content := shared.read(name)) is None:
+        return None
+    try:
+        manifest = Manifest.model_validate_json(content)
+    except ValidationError:
+        manifest = None
+    if manifest is None or manifest.ref.digest != ref.digest:
+        log.warning("%s/%s differs from its digest and is not used.", shared.url, name)
+        return None
+    return manifest
 
 
 def _refreshed(folder: Path) -> bool:

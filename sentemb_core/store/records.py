@@ -4,7 +4,7 @@ A file that is not exactly of this form is never executed and counts as a miss.
 """
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -71,24 +71,79 @@ def write(store: Store, record: Record) -> None:
             f"A record has at most {LIMIT} bytes: references and small scalars. Found "
             f"{len(content)} bytes from stage {record.stage!r}. Write the rest into an artifact."
         )
-    disk.write_atomically(_path(store, record.stage, record.key), content, store.tmp)
+    disk.write_atomically(store.root / _name(record.stage, record.key), content, store.tmp)
 
 
-def _path(store: Store, stage: str, key: str) -> Path:
-    return store.root / "records" / stage / f"{key}.json"
+def _name(stage: str, key: str) -> str:
+    return f"records/{stage}/{key}.json"
 
 
 def look_up(store: Store, stage: str, key: str) -> Record | Miss:
-    """Return the record of a key, or why no usable record exists. Never raises."""
+    """Return the record of a key, or why no usable record exists.
+
+    A record of the shared store is copied into the home; its artifacts are copied when they are
+    read.
+
+    Raises:
+        SharedStoreError: the home has no usable record, and the shared store does not answer.
+    """
+    name = _name(stage, key)
+    found = _usable(store, lambda: read(store.root / name))
+    if isinstance(found, Record) or store.shared is None:
+        return found
+    content = store.shared.read(name)
+    if content is None:
+        return found
+    found = _usable(store, lambda: _parsed(content, stage, key))
+    if isinstance(found, Record):
+        write(store, found)
+    return found
+
+
+def _usable(store: Store, read_record: Callable[[], Record]) -> Record | Miss:
     try:
-        record = read(_path(store, stage, key))
+        record = read_record()
     except FileNotFoundError:
         return Miss(FIRST_TIME)
     except (OSError, ValueError) as error:
         return Miss(f"record unusable: {first_line(error)}")
+    reasons = (_unusable(store, ref) for ref in record.outputs)
+    return next((Miss(reason) for reason in reasons if reason), record)
+
+
+def share(
+    store: Store, record: Record, is_result: Callable[[Record], bool], *, replace: bool = False
+) -> Record:
+    """Return the shared store's record of this key, which is this record if it has none.
+
+    The first machine to write a key decides its result, so that all machines agree. Without a
+    shared store this record is returned. A record without a result of its stage is replaced, and
+    with `replace` any record.
+
+    Raises:
+        SharedStoreError: the shared store does not answer, or refuses the record or an artifact.
+    """
+    if store.shared is None:
+        return record
+    name, content = _name(record.stage, record.key), sealed(record.model_dump())
+    theirs = store.shared.read(name)
+    if theirs == content:
+        return record
+    if theirs is not None and not replace:
+        known = _usable(store, lambda: _parsed(theirs, record.stage, record.key))
+        if (
+            isinstance(known, Record)
+            and is_result(known)
+            and all(store.is_shared(ref) for ref in known.outputs)
+        ):
+            write(store, known)
+            return known
     for ref in record.outputs:
-        if reason := _unusable(store, ref):
-            return Miss(reason)
+        store.share(ref)
+    if theirs is not None or replace:
+        store.shared.write(name, content)
+    elif not store.shared.create(name, content):  # another machine was faster
+        return share(store, record, is_result)
     return record
 
 
@@ -101,8 +156,12 @@ def read(path: Path) -> Record:
     """
     if disk.size(path) > LIMIT:
         raise ValueError(f"larger than {LIMIT} bytes")
-    record = Record.model_validate(unsealed(disk.read(path)))
-    if (path.parent.name, path.stem) != (record.stage, record.key):
+    return _parsed(disk.read(path), path.parent.name, path.stem)
+
+
+def _parsed(content: bytes, stage: str, key: str) -> Record:
+    record = Record.model_validate(unsealed(content))
+    if (stage, key) != (record.stage, record.key):
         raise ValueError(f"it belongs to {record.id}")
     return record
 
@@ -149,6 +208,8 @@ def _unusable(store: Store, ref: ArtifactRef) -> str | None:
     try:
         store.verify(ref, deep=False)
     except CorruptArtifactError:
+        if store.is_shared(ref):
+            return None
         set_aside = was_present or any(store.quarantine.glob(f"{ref.digest}-*"))
         return f"artifact {ref} {'corrupt' if set_aside else 'deleted'}"
     except OSError as error:

@@ -184,14 +184,28 @@ class Stage:
         known = Miss("refresh") if refresh else self.look_up(store, key)
         check()
         if isinstance(known, Record):
+            known = self.share(store, known)
             runs.note(known, hit=True)
             return self.result(known)
         with file_lock(store.lock(f"{self.name}-{key.digest}")):
             # another process may have written the record during the wait
             known = known if refresh else self.look_up(store, key)
             record = known if isinstance(known, Record) else self._compute(store, key, arguments)
-        runs.note(record, hit=record is known)
+            hit = record is known
+            record = self.share(store, record, replace=refresh)
+        runs.note(record, hit=hit)
         return self.result(record)
+
+    def share(self, store: Store, record: Record, *, replace: bool = False) -> Record:
+        """Return the record on which all machines agree (`records.share`)."""
+        return records.share(store, record, self._has_result, replace=replace)
+
+    def _has_result(self, record: Record) -> bool:
+        try:
+            self.result(record)
+        except ValueError:
+            return False
+        return True
 
     def result(self, record: Record) -> Any:
         """Return a record's result in the type that the function returns.

@@ -7,12 +7,15 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from sentemb_core.store import disk
+from sentemb_core.store.disk import unique
 from sentemb_core.store.objects import Store
+from sentemb_core.store.shared import SharedStore, shared_store
 from sentemb_core.types import ArtifactRef
 from tests.waiting import LONG
 
@@ -33,6 +36,56 @@ def put(store: Store):
         return draft.ref
 
     return put_artifact
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[str]:
+    """Return the address of an S3 server on loopback."""
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer("127.0.0.1", port=0, verbose=False)
+    server.start()
+    yield "http://{}:{}".format(*server.get_host_and_port())
+    server.stop()
+
+
+@pytest.fixture
+def bucket(request: pytest.FixtureRequest, monkeypatch) -> str:
+    """Set the environment for an S3 server, and return the address of a fresh bucket."""
+    from s3fs import S3FileSystem
+
+    for name, value in {
+        "AWS_ENDPOINT_URL": request.getfixturevalue("s3_server"),
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_ACCESS_KEY_ID": "canary-of-an-id",
+        "AWS_SECRET_ACCESS_KEY": "canary-of-a-secret",
+    }.items():
+        monkeypatch.setenv(name, value)
+    name = unique("bucket")
+    S3FileSystem(skip_instance_cache=True).mkdir(name)
+    return f"s3://{name}/team"
+
+
+@pytest.fixture(params=["memory", "file", "s3"])
+def shared(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch) -> SharedStore:
+    """Set $SENTEMB_STORE to a fresh store in memory, in a folder and in a bucket."""
+    if request.param == "s3":
+        url = request.getfixturevalue("bucket")
+    else:
+        url = f"file://{tmp_path}/shared" if request.param == "file" else f"memory://{tmp_path}"
+    monkeypatch.setenv("SENTEMB_STORE", url)
+    return shared_store(url)
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch):
+    """Go on as the machine of this name, and return its store: a home of its own."""
+
+    def switch(name: str) -> Store:
+        monkeypatch.setenv("SENTEMB_HOME", str(tmp_path / name))
+        return Store.default()
+
+    return switch
 
 
 @pytest.fixture
