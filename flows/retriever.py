@@ -1,15 +1,16 @@
 """The retriever of a run: the parts of several encoders, and the choice among their fusions.
 
-The start encoder, the run's best encoder and its control are softly whitened and read the
-validation pool. The first of them also reads whole texts where there are counterparts. A corpus
-table learns the words of the corpus from nothing. Validation chooses the cheapest retriever that is
-level with the best (`sentemb_core/retriever/choice.py`).
+The start encoder, the run's best encoder and its control are softly whitened. Validation chooses
+one of them by the vectors that the rounds have stored. This one reads the validation pool, and also
+whole texts where there are counterparts. A corpus table learns the words of the corpus from
+nothing. Validation chooses the cheapest retriever that is level with the best
+(`sentemb_core/retriever/choice.py`).
 """
 
 from flows.annotation_variants import annotate
 from sentemb_core.config.methods import CONPONO, Condenser
 from sentemb_core.config.run import AnnotationConfig, EncoderConfig, RunConfig, TrainingConfig
-from sentemb_core.types import ArtifactRef
+from sentemb_core.types import ArtifactRef, Precision
 from tasks.artifacts import EncoderResult, RetrieverResult, RunResult, Texts
 from tasks.corpus import corpus_report, tokenise_sentences
 from tasks.encode import finished_encoder, start_encoder
@@ -18,6 +19,9 @@ from tasks.retriever import (
     CORPUS_TABLE,
     ReadEncoder,
     ReadEncoders,
+    Stored,
+    choice_of,
+    choose_encoder,
     choose_retriever,
     fit_token_map,
     has_held_out,
@@ -41,8 +45,8 @@ AUTO = AnnotationConfig(min_distance=2, positives="related")
 """Pairs of the second training: nearest and probably related sentences, never neighbours."""
 
 
-FITTED = 5_000
-"""Sentences that a whitening is fitted on: as many as a pool of docs/results/retriever.md has."""
+FITTED = 20_000
+"""Sentences that a whitening is fitted on; 3,000 and 7,037 are level (docs/retriever.md)."""
 
 
 def add_retriever(run: RunResult, config: RunConfig) -> RunResult:
@@ -60,23 +64,21 @@ def returns_retriever(config: RunConfig) -> bool:
 @flow(name="retriever", flow_run_name="retriever")
 def chosen_retriever(run: RunResult, config: RunConfig) -> RetrieverResult:
     """Fit the parts, read the pool, choose; then fit the chosen parts on all documents."""
-    texts, seed = run.texts, config.training.seed
-    bases = semantic_bases(run)
-    start = run.rows[0].encoder
+    texts, seed, dtype = run.texts, config.training.seed, config.annotation.dtype
+    bases, start = semantic_bases(run), run.rows[0]
     table = None
-    if pairs_sentences(texts.documents) and not is_static(start):
+    if pairs_sentences(texts.documents) and not is_static(start.encoder):
         table = corpus_table(texts.documents, texts.validation_pool, seed)
-    first = next(iter(bases))
-    whole_texts = not has_held_out(texts.validation_pool)
+    compared = compared_encoders(bases, texts, config)
+    chosen = (
+        choice_of(compared).label if compared and not is_pending(compared) else next(iter(bases))
+    )
     encoders = ReadEncoders(
-        start=read_encoder("start", start, texts),
-        semantic=[
-            whitened(label, base, texts, seed, whole_texts=whole_texts and label == first)
-            for label, base in bases.items()
-        ],
-        table=read_encoder(CORPUS_TABLE, table, texts) if table else None,
+        start=read_encoder("start", start.encoder, texts, dtype, stored=stored_vectors(start)),
+        semantic=whitened(chosen, bases[chosen], texts, seed, dtype),
+        table=read_encoder(CORPUS_TABLE, table, texts, dtype) if table else None,
         required=run.best_trained.kind == "fine-tuned",
-        whole_texts=whole_texts,
+        whole_texts=not has_held_out(texts.validation_pool),
     )
     choice = choose_retriever(encoders, texts.documents, texts.validation_pool, config.task, seed)
     scores = retriever_scores(encoders, choice, texts.documents, texts.validation_pool)
@@ -87,9 +89,10 @@ def chosen_retriever(run: RunResult, config: RunConfig) -> RetrieverResult:
         )
     served = used_by(choice, encoders)
     if has_held_out(texts.validation_pool):
-        served = [fitted_on_all(each, bases, texts, seed) for each in served]
+        served = [fitted_on_all(each, bases, texts, seed, dtype) for each in served]
     return RetrieverResult(
         choice=choice,
+        compared=compared,
         scores=scores,
         without_encoder=without,
         encoders={each.label: each.encoder for each in served},
@@ -117,50 +120,85 @@ def semantic_bases(run: RunResult) -> dict[str, EncoderResult]:
     return {"whitened start": start} | trained
 
 
+def compared_encoders(
+    bases: dict[str, EncoderResult], texts: Texts, config: RunConfig
+) -> ArtifactRef | None:
+    """Return the choice among the bases, softly whitened, by stored vectors; None for one base."""
+    if len(bases) == 1:
+        return None
+    seed, dtype = config.training.seed, config.annotation.dtype
+    read = [
+        read_encoder(
+            label, soft_whitening(base, base.sentences, seed), texts, dtype,
+            stored=stored_vectors(base),
+        )
+        for label, base in bases.items()
+    ]  # fmt: skip
+    return choose_encoder(read, texts.documents, texts.validation_pool, config.task, seed)
+
+
+def stored_vectors(row: EncoderResult) -> Stored | None:
+    """Return the corpus and its vectors, where the run keeps them."""
+    return row.embeddings and Stored(sentences=row.sentences, embeddings=row.embeddings)
+
+
 def whitened(
-    label: str, base: EncoderResult, texts: Texts, seed: int, *, whole_texts: bool = False
+    label: str, base: EncoderResult, texts: Texts, seed: int, dtype: Precision
 ) -> ReadEncoder:
     """Return an encoder with a soft whitening, its token map, and the pool as it reads it."""
-    encoder, token_map = with_maps(base.encoder, base.sentences, seed)
-    return read_encoder(label, encoder, texts, token_map, whole_texts=whole_texts)
+    encoder, token_map = with_maps(base, base.sentences, seed, dtype)
+    whole_texts = not has_held_out(texts.validation_pool)
+    return read_encoder(label, encoder, texts, dtype, token_map, whole_texts=whole_texts)
 
 
 def with_maps(
-    base: ArtifactRef, sentences: ArtifactRef, seed: int
+    base: EncoderResult, sentences: ArtifactRef, seed: int, dtype: Precision
 ) -> tuple[ArtifactRef, ArtifactRef | None]:
     """Return an encoder with a soft whitening, and its token map unless it is a static table."""
-    encoder = finished_encoder(
-        base, sentences, "soft_whitening", seed, FITTED, whole_sentences=True
-    )
-    return encoder, None if is_static(base) else fit_token_map(encoder, sentences, seed)
+    encoder = soft_whitening(base, sentences, seed)
+    return encoder, None if is_static(encoder) else fit_token_map(encoder, sentences, seed, dtype)
+
+
+def soft_whitening(base: EncoderResult, sentences: ArtifactRef, seed: int) -> ArtifactRef:
+    """Return an encoder with a soft whitening, fitted on what is not held out of `sentences`.
+
+    These are the corpus of its stored vectors, sentence by sentence.
+    """
+    return finished_encoder(
+        base.encoder, sentences, "soft_whitening", seed, FITTED, base.embeddings,
+        whole_sentences=True,
+    )  # fmt: skip
 
 
 def read_encoder(
     label: str,
     encoder: ArtifactRef,
     texts: Texts,
+    dtype: Precision,
     token_map: ArtifactRef | None = None,
     *,
+    stored: Stored | None = None,
     whole_texts: bool = False,
 ) -> ReadEncoder:
     """Return an encoder and the pool as it reads it."""
+    documents, pool = texts.documents, texts.validation_pool
     readings = read_pool(
-        encoder, token_map, texts.documents, texts.validation_pool, whole_texts=whole_texts
+        encoder, token_map, documents, pool, dtype, stored, whole_texts=whole_texts
     )
     return ReadEncoder(label=label, encoder=encoder, readings=readings, token_map=token_map)
 
 
 def fitted_on_all(
-    read: ReadEncoder, bases: dict[str, EncoderResult], texts: Texts, seed: int
+    read: ReadEncoder, bases: dict[str, EncoderResult], texts: Texts, seed: int, dtype: Precision
 ) -> ReadEncoder:
     """Return the same encoder with its map, or the table, fitted on all documents."""
     if read.label == CORPUS_TABLE:
         return read.model_copy(update={"encoder": corpus_table(texts.documents, None, seed)})
     if read.label not in bases:
         return read
-    base = bases[read.label].encoder
-    sentences = tokenise_sentences(texts.documents, None, base)
-    encoder, token_map = with_maps(base, sentences, seed)
+    base = bases[read.label]
+    sentences = tokenise_sentences(texts.documents, None, base.encoder)
+    encoder, token_map = with_maps(base, sentences, seed, dtype)
     return read.model_copy(update={"encoder": encoder, "token_map": token_map})
 
 

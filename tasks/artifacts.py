@@ -99,6 +99,7 @@ class RetrieverResult(Value):
     encoders: dict[str, ArtifactRef]
     token_maps: dict[str, ArtifactRef]
     bases: dict[str, str]  # name of a whitened encoder -> label of the encoder below the map
+    compared: ArtifactRef | None = None  # the choice among several whitened encoders
 
 
 class RunResult(Value):

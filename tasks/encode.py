@@ -101,13 +101,14 @@ def pooled_as(encoder: ArtifactRef, pooling: Pooling) -> ArtifactRef:
     return draft.ref
 
 
-@stage("finished_encoder", version=2, numeric=("device",))
+@stage("finished_encoder", version=3, numeric=("device",))
 def finished_encoder(
     encoder: ArtifactRef,
     sentences: ArtifactRef,
     kind: Map,
     seed: int,
     most: int | None = None,
+    embeddings: ArtifactRef | None = None,
     *,
     whole_sentences: bool = False,
 ) -> ArtifactRef:
@@ -119,32 +120,40 @@ def finished_encoder(
         kind: The kind of map.
         seed: Of a flow, and of the sentences that `most` draws.
         most: Limit of these sentences.
+        embeddings: The stored vectors of the sentences, for a map that reads such vectors.
         whole_sentences: Whether the result cuts sentences only at the limit of whole texts, and not
             at the training's (docs/retriever.md).
     """
     import numpy as np
 
+    from sentemb_core.annotation.embeddings import Embeddings
     from sentemb_core.corpus.tokens import TokenCorpus
     from sentemb_core.encoder.batching import naming_documents, pooled_vectors
     from sentemb_core.encoder.card import CardFacts, model_card
     from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
-    from sentemb_core.postprocess.encoder_maps import with_map
+    from sentemb_core.postprocess.encoder_maps import reads_directions, with_map
     from sentemb_core.training.batches import some
     from tasks.prefect_pages import progress
 
     before = load_encoder(artifact_path(encoder))
-    corpus = some(TokenCorpus.open(artifact_path(sentences)), seed)
+    stored = embeddings if reads_directions(before, kind) else None
+    corpus = TokenCorpus.open(artifact_path(sentences))
+    if not stored:
+        corpus = some(corpus, seed)
     trainable = np.flatnonzero(~corpus.held_out[corpus.document_of])
     if most and most < len(trainable):
         drawn = np.random.default_rng(seed).choice(trainable, most, replace=False)
         trainable = np.sort(drawn)
-    with (
-        naming_documents(lambda row: corpus.place(int(trainable[row]))),
-        progress("encode sentences", len(trainable)) as advance,
-    ):
-        pooled = pooled_vectors(before, corpus.tokens(trainable), progress=advance)
+    if stored:
+        vectors = Embeddings(artifact_path(stored)).rows(trainable)
+    else:
+        with (
+            naming_documents(lambda row: corpus.place(int(trainable[row]))),
+            progress("encode sentences", len(trainable)) as advance,
+        ):
+            vectors = pooled_vectors(before, corpus.tokens(trainable), progress=advance)
     with progress(f"fit the {in_words(kind)}", len(trainable)) as advance:
-        mapped = with_map(before, pooled, kind, seed=seed, progress=advance)
+        mapped = with_map(before, vectors, kind, seed=seed, progress=advance)
     if whole_sentences:
         mapped.max_length = mapped.text_length
     with new_artifact("model") as draft:

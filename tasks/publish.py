@@ -11,6 +11,7 @@ from sentemb_core.errors import SentembError
 from sentemb_core.store.runs import RunLog
 from sentemb_core.types import ArtifactRef, Value
 from tasks.artifacts import (
+    RetrieverResult,
     RunResult,
     artifact_path,
     new_artifact,
@@ -38,6 +39,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("sentemb_core.run")
 
+ENCODERS = (
+    "Encoders on the validation split, each beside words: the first that is level with the best is "
+    "a part of the retrievers."
+)
 CANDIDATES = (
     "Retrievers on the validation split: the cheapest that is not measurably worse than the best "
     "is returned."
@@ -89,7 +94,7 @@ def finish_run(training: RunResult, run: RunMonitor) -> Outcome:
         }
     )
     if training.retriever:
-        show_retriever(outcome, training.retriever.choice, run)
+        show_retriever(outcome, training.retriever, run)
     if address := run.tracker.url:
         link(f"{run_id}-mlflow", address, "This run in MLflow")
     note = [verdict, *tables_in_markdown(outcome, config), f"Report: `{page}`"]
@@ -98,14 +103,17 @@ def finish_run(training: RunResult, run: RunMonitor) -> Outcome:
     return outcome
 
 
-def show_retriever(outcome: Outcome, chosen: ArtifactRef, run: RunMonitor) -> None:
-    """Log the choice and its gains to MLflow, and show all candidates on Prefect's page."""
+def show_retriever(outcome: Outcome, retriever: RetrieverResult, run: RunMonitor) -> None:
+    """Log the gains to MLflow, and show all encoders and retrievers on Prefect's page."""
     verdict = verdict_on(outcome.training, outcome.task, outcome.gate)
-    choice = choice_of(chosen)
     run.tracker.log_metrics(
         {f"test/gain over {each.baseline.name}": each.gain for each in verdict.comparisons}
     )
-    rounds_table(f"{outcome.run}-retrievers", candidate_lines(choice), CANDIDATES)
+    candidates = candidate_lines(choice_of(retriever.choice))
+    rounds_table(f"{outcome.run}-retrievers", candidates, CANDIDATES)
+    if retriever.compared:
+        encoders = candidate_lines(choice_of(retriever.compared))
+        rounds_table(f"{outcome.run}-encoders", encoders, ENCODERS)
 
 
 def tables_in_markdown(outcome: Outcome, config: RunConfig) -> list[str]:

@@ -3,7 +3,7 @@
 import logging
 from typing import TYPE_CHECKING, cast
 
-from sentemb_core.types import ArtifactRef, SearchTask, Value
+from sentemb_core.types import ArtifactRef, Precision, SearchTask, Value
 from tasks.artifacts import (
     EncoderResult,
     RetrieverResult,
@@ -16,11 +16,15 @@ from tasks.execution import is_pending
 from tasks.stage import stage
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from sentemb_core.corpus.validation_pool import ValidationPool
     from sentemb_core.documents import Documents
-    from sentemb_core.retriever.choice import Choice
+    from sentemb_core.retriever.choice import Candidate, Choice, PerQuery
     from sentemb_core.retriever.pool import Query
     from sentemb_core.retriever.scores import Readings
+
+    PoolReadings = dict[Query, tuple[Readings, Readings]]
 
 log = logging.getLogger("sentemb_core.run")
 
@@ -41,25 +45,34 @@ class ReadEncoders(Value):
     """The encoders of a run's retrievers.
 
     start: the start encoder as it is.
-    semantic: softly whitened encoders, the first guess first.
+    semantic: the softly whitened encoder.
     table: the corpus table, if the run has one beside its encoders.
-    required: whether every retriever that may be chosen has the first semantic encoder.
-    whole_texts: whether the first semantic encoder has also read whole texts.
+    required: whether every retriever that may be chosen has the semantic encoder.
+    whole_texts: whether the semantic encoder has also read whole texts.
     """
 
     start: ReadEncoder
-    semantic: list[ReadEncoder]
+    semantic: ReadEncoder
     table: ReadEncoder | None = None
     required: bool = False
     whole_texts: bool = False
 
     @property
     def all(self) -> list[ReadEncoder]:
-        return [self.start, *self.semantic, *([self.table] if self.table else [])]
+        return [self.start, self.semantic, *([self.table] if self.table else [])]
 
 
-@stage("fit_token_map", version=1, numeric=("device",))
-def fit_token_map(encoder: ArtifactRef, sentences: ArtifactRef, seed: int) -> ArtifactRef:
+class Stored(Value):
+    """A tokenised corpus, and its vectors by an encoder or by the encoder in front of its map."""
+
+    sentences: ArtifactRef
+    embeddings: ArtifactRef
+
+
+@stage("fit_token_map", version=2, numeric=("device",))
+def fit_token_map(
+    encoder: ArtifactRef, sentences: ArtifactRef, seed: int, dtype: Precision
+) -> ArtifactRef:
     """Return the map of token states to token vectors, fitted on sentences not held out."""
     import numpy as np
 
@@ -73,50 +86,92 @@ def fit_token_map(encoder: ArtifactRef, sentences: ArtifactRef, seed: int) -> Ar
     trainable = np.flatnonzero(~corpus.held_out[corpus.document_of])
     drawn = np.random.default_rng(seed).permutation(trainable)
     fitted = fitted_token_map(
-        load_encoder(artifact_path(encoder)), cast("Documents", corpus), drawn
+        load_encoder(artifact_path(encoder)), cast("Documents", corpus), drawn, dtype
     )
     with new_artifact("token_map") as draft:
         (draft.path / TOKEN_MAP).write_bytes(token_map_bytes(fitted))
     return draft.ref
 
 
-@stage("read_pool", version=1, numeric=("device",))
+@stage("read_pool", version=2, numeric=("device",))
 def read_pool(
     encoder: ArtifactRef,
     token_map: ArtifactRef | None,
     documents: ArtifactRef,
     validation_pool: ArtifactRef,
+    dtype: Precision,
+    stored: Stored | None = None,
     *,
     whole_texts: bool = False,
 ) -> ArtifactRef:
     """Return what an encoder makes of both sides of the pool: vectors, and tokens with a map.
 
-    `whole_texts`: also the vectors of whole texts.
+    Args:
+        encoder: The encoder.
+        token_map: Its map of token states.
+        documents: The documents of the pool.
+        validation_pool: The pool.
+        dtype: Precision of reading.
+        stored: Vectors that spare a transformer to read documents again; they are cut as the
+            stored ones are.
+        whole_texts: Whether the vectors of whole texts are added.
     """
+    from sentemb_core.annotation.embeddings import Embeddings
+    from sentemb_core.corpus.tokens import TokenCorpus
     from sentemb_core.corpus.validation_pool import ValidationPool
     from sentemb_core.encoder.checkpoint import load_encoder
+    from sentemb_core.postprocess.encoder_maps import reads_directions
     from sentemb_core.retriever.folder import TOKEN_MAP
-    from sentemb_core.retriever.pool import pool_pairs, write_readings
+    from sentemb_core.retriever.pool import pool_pairs, stored_documents, write_readings
     from sentemb_core.retriever.tokens import read_token_map
     from tasks.prefect_pages import progress
 
+    reader = load_encoder(artifact_path(encoder))
     pool = ValidationPool.open(artifact_path(validation_pool))
     pairs = pool_pairs(artifact_path(documents), pool)
-    sentences = sum(len(each) for pair in pairs.values() for each in pair.documents)
+    known = None
+    if stored and reads_directions(reader, "soft_whitening"):
+        corpus = TokenCorpus.open(artifact_path(stored.sentences))
+        known = stored_documents(reader, corpus, Embeddings(artifact_path(stored.embeddings)), pool)
+    sides = [pair.texts if known else pair.documents for pair in pairs.values()]
+    sentences = sum(len(each) for side in sides for each in side)
     fitted = read_token_map(artifact_path(token_map) / TOKEN_MAP) if token_map else None
     with new_artifact("readings") as draft, progress("read the pool", sentences) as advance:
         write_readings(
-            load_encoder(artifact_path(encoder)),
+            reader,
             fitted,
             pairs,
             draft.path,
+            dtype=dtype,
             whole_texts=whole_texts,
+            documents=known,
             progress=advance,
         )
     return draft.ref
 
 
-@stage("choose_retriever", version=2, libraries=("bm25s",))
+@stage("choose_encoder", version=1, libraries=("bm25s",))
+def choose_encoder(
+    encoders: list[ReadEncoder],
+    documents: ArtifactRef,
+    validation_pool: ArtifactRef,
+    task: SearchTask | None,
+    seed: int,
+) -> ArtifactRef:
+    """Return the first of the encoders that is level with the best, each beside words."""
+    from sentemb_core.corpus.validation_pool import ValidationPool
+    from sentemb_core.retriever.choice import choice, direction_units, with_words
+
+    pool = ValidationPool.open(artifact_path(validation_pool))
+    readings = readings_of(encoders, documents, pool)
+    static = {each.label: is_static(each.encoder) for each in encoders}
+    found = with_words(static, widths_of(readings))
+    values = values_of(found, readings, pool, task)
+    chosen = choice(found, values, direction_units(pool, "validation", task), None, seed)
+    return save_json("choice", chosen.model_dump(mode="json"))
+
+
+@stage("choose_retriever", version=3, libraries=("bm25s",))
 def choose_retriever(
     encoders: ReadEncoders,
     documents: ArtifactRef,
@@ -126,31 +181,38 @@ def choose_retriever(
 ) -> ArtifactRef:
     """Return the cheapest retriever that is level with the best on the validation split."""
     from sentemb_core.corpus.validation_pool import ValidationPool
-    from sentemb_core.encoder.checkpoint import load_encoder
-    from sentemb_core.evaluation.validation_scores import rank_pool
-    from sentemb_core.retriever.choice import (
-        candidates,
-        choice,
-        direction_units,
-        direction_values,
-    )
-    from sentemb_core.retriever.pool import pool_scorers
+    from sentemb_core.retriever.choice import candidates, choice, direction_units
 
     pool = ValidationPool.open(artifact_path(validation_pool))
-    readings = readings_of(encoders, documents, pool)
-    static = {
-        each.label: load_encoder(artifact_path(each.encoder)).kind == "static"
-        for each in encoders.semantic
-    }
-    first = next(iter(readings.values()))[1]
+    readings = readings_of(encoders.all, documents, pool)
+    semantic = encoders.semantic
     found = candidates(
         encoders.start.label,
-        static,
-        {name: side.vectors.shape[1] for name, side in first.vectors.items()},
+        semantic.label,
+        widths_of(readings),
         encoders.table.label if encoders.table else None,
+        static=is_static(semantic.encoder),
         whole_texts=encoders.whole_texts,
     )
-    values = {
+    values = values_of(found, readings, pool, task)
+    units = direction_units(pool, "validation", task)
+    required = semantic.label if encoders.required else None
+    chosen = choice(found, values, units, required, seed)
+    return save_json("choice", chosen.model_dump(mode="json"))
+
+
+def values_of(
+    found: "Sequence[Candidate]",
+    readings: "PoolReadings",
+    pool: "ValidationPool",
+    task: SearchTask | None,
+) -> "dict[str, list[PerQuery]]":
+    """Return the reciprocal ranks of each candidate's validation queries, by direction."""
+    from sentemb_core.evaluation.validation_scores import rank_pool
+    from sentemb_core.retriever.choice import direction_values
+    from sentemb_core.retriever.pool import pool_scorers
+
+    return {
         each.label: direction_values(
             [
                 rank_pool(pool, pool_scorers(each.spec, texts, whole, kind), "validation")
@@ -160,10 +222,12 @@ def choose_retriever(
         )
         for each in found
     }
-    units = direction_units(pool, "validation", task)
-    required = encoders.semantic[0].label if encoders.required else None
-    chosen = choice(found, values, units, required, seed)
-    return save_json("choice", chosen.model_dump(mode="json"))
+
+
+def widths_of(readings: "PoolReadings") -> dict[str, int]:
+    """Return the dimensions of each encoder's vectors."""
+    _, documents = next(iter(readings.values()))
+    return {name: side.vectors.shape[1] for name, side in documents.vectors.items()}
 
 
 @stage("retriever_scores", version=1, libraries=("bm25s",))
@@ -182,7 +246,7 @@ def retriever_scores(
     from sentemb_core.retriever.pool import pool_scorers
 
     pool = ValidationPool.open(artifact_path(validation_pool))
-    kind, (texts, whole) = next(iter(readings_of(encoders, documents, pool).items()))
+    kind, (texts, whole) = next(iter(readings_of(encoders.all, documents, pool).items()))
     if pretrained:
         spec = choice_of(chosen).spec
     else:
@@ -214,12 +278,12 @@ def validate_retriever(
 
 
 def readings_of(
-    encoders: ReadEncoders, documents: ArtifactRef, pool: "ValidationPool"
-) -> "dict[Query, tuple[Readings, Readings]]":
-    """Return both sides of the pool as all encoders read them."""
+    encoders: "Iterable[ReadEncoder]", documents: ArtifactRef, pool: "ValidationPool"
+) -> "PoolReadings":
+    """Return both sides of the pool as these encoders read them."""
     from sentemb_core.retriever.pool import pool_pairs, read_readings
 
-    folders = {each.label: artifact_path(each.readings) for each in encoders.all}
+    folders = {each.label: artifact_path(each.readings) for each in encoders}
     return read_readings(pool_pairs(artifact_path(documents), pool), folders)
 
 

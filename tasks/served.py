@@ -11,7 +11,7 @@ from tasks.verdict import DEPTH, Comparison, System, Verdict, pool_of
 
 if TYPE_CHECKING:
     from sentemb_core.report.data import CandidateRow, RetrieverReport
-    from sentemb_core.retriever.choice import Choice, Judged
+    from sentemb_core.retriever.choice import Choice
 
 METRIC = f"MRR@{DEPTH}"
 
@@ -24,6 +24,7 @@ def retriever_report(
 
     assert training.retriever, "the run returns a retriever"
     choice = choice_of(training.retriever.choice)
+    compared = training.retriever.compared
     beside = [
         ServedRow(
             name=each.baseline.name,
@@ -50,24 +51,28 @@ def retriever_report(
         commands=commands,
         trust=trust_of(training, choice, verdict, counterpart),
         queries=choice.queries,
-        candidates=[candidate_row(choice, row) for row in choice.judged],
+        candidates=candidate_rows(choice),
+        encoders=candidate_rows(choice_of(compared)) if compared else [],
     )
 
 
-def candidate_row(choice: "Choice", row: "Judged") -> "CandidateRow":
-    """Return a candidate with its result, and why it was not chosen."""
+def candidate_rows(choice: "Choice") -> "list[CandidateRow]":
+    """Return each candidate with its result, and why it was not chosen."""
     from sentemb_core.report.data import CandidateRow
 
-    return CandidateRow(
-        label=row.candidate.label,
-        parts=list(row.candidate.spec.names),
-        width=row.candidate.width,
-        mrr=row.mrr,
-        to_best=row.to_best,
-        low=row.low,
-        high=row.high,
-        why_not=choice.why_not(row),
-    )
+    return [
+        CandidateRow(
+            label=row.candidate.label,
+            parts=list(row.candidate.spec.names),
+            width=row.candidate.width,
+            mrr=row.mrr,
+            to_best=row.to_best,
+            low=row.low,
+            high=row.high,
+            why_not=choice.why_not(row),
+        )
+        for row in choice.judged
+    ]
 
 
 def directions(training: RunResult, counterpart: str | None) -> tuple[str, str]:
@@ -126,7 +131,7 @@ def candidate_lines(choice: "Choice") -> list[dict[str, str]]:
             "parts": ", ".join(row.candidate.spec.names),
             "dimensions": str(row.candidate.width),
             METRIC: decimal(row.mrr),
-            "less the best (95 %)": f"{change(row.to_best)} ({change(row.low)} to "
+            "minus the best (95 %)": f"{change(row.to_best)} ({change(row.low)} to "
             f"{change(row.high)})",
             "why not": choice.why_not(row) or "chosen",
         }

@@ -1,4 +1,4 @@
-"""Layers after the pooling, as Dense and LayerNorm modules of sentence-transformers.
+"""Layers after the pooling, as Dense, LayerNorm and Normalize modules of sentence-transformers.
 
 A Dense module is a Linear and the activation after it: ReLU, tanh or the identity. BERT's pooler is
 a Dense with a tanh as well, but it is part of the pooling.
@@ -9,6 +9,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float
 from safetensors.torch import load_file
 from torch import Tensor, nn
@@ -31,6 +32,13 @@ EPS = 1e-5
 """Of a LayerNorm module, which does not state it: PyTorch's."""
 
 
+class Normalize(nn.Module):
+    """Vectors of length 1, for the layer behind it."""
+
+    def forward(self, vectors: Float[Tensor, "batch dim"]) -> Float[Tensor, "batch dim"]:
+        return F.normalize(vectors, dim=-1)
+
+
 def linear(
     weight: Float[Tensor, "out width"], bias: Float[Tensor, " out"] | None = None
 ) -> nn.Linear:
@@ -43,7 +51,7 @@ def linear(
 
 
 def require_layers(layers: nn.Sequential, width: int) -> nn.Sequential:
-    """Return the layers if Dense and LayerNorm modules can represent them, behind this width.
+    """Return the layers if modules can represent them, behind a vector of this width.
 
     Raises:
         UsageError: A layer of another type, an activation that does not follow a Linear, or a
@@ -52,30 +60,31 @@ def require_layers(layers: nn.Sequential, width: int) -> nn.Sequential:
     before: nn.Module | None = None
     for layer in layers:
         activation = isinstance(layer, tuple(ACTIVATIONS.values()))
-        known = isinstance(before, nn.Linear) if activation else _width(layer) == width
+        known = isinstance(before, nn.Linear) if activation else _fits(layer, width)
         if not known:
             kinds = ", ".join(str(layer) for layer in layers)
             raise UsageError(
-                "An encoder's layers must be LayerNorm or Linear, a Linear followed by at most one "
-                "ReLU or Tanh, each as wide as the vector before it, because other libraries load "
-                f"these only. {layer} does not fit. Found {kinds}. Replace or remove it."
+                "An encoder's layers must be Normalize, LayerNorm or Linear, a Linear followed by "
+                "at most one ReLU or Tanh, each as wide as the vector before it, because other "
+                f"libraries load these only. {layer} does not fit. Found {kinds}. Replace or "
+                "remove it."
             )
         width = layer.out_features if isinstance(layer, nn.Linear) else width
         before = layer
     return layers
 
 
-def _width(layer: nn.Module) -> int | None:
-    """Width of the vector before a Linear or LayerNorm; None for other layers."""
+def _fits(layer: nn.Module, width: int) -> bool:
+    """Whether a layer other than an activation is of a known type, for vectors of this width."""
     if isinstance(layer, nn.Linear):
-        return layer.in_features
+        return layer.in_features == width
     if isinstance(layer, nn.LayerNorm) and layer.elementwise_affine and layer.eps == EPS:
-        return layer.weight.shape[-1] if layer.weight.ndim == 1 else None
-    return None
+        return layer.weight.shape == (width,)
+    return isinstance(layer, Normalize)
 
 
 def layer_parts(layers: nn.Sequential) -> Iterator[tuple[str, Json, dict[str, Tensor]]]:
-    """Yield kind, settings and weights of the module of every Linear and LayerNorm."""
+    """Yield kind, settings and weights of the module of every layer but the activations."""
     names = {kind: name for name, kind in ACTIVATIONS.items()}
     for layer, after in zip_longest(layers, list(layers)[1:]):
         if isinstance(layer, nn.Linear):
@@ -89,12 +98,17 @@ def layer_parts(layers: nn.Sequential) -> Iterator[tuple[str, Json, dict[str, Te
         elif isinstance(layer, nn.LayerNorm):
             shape: Json = {"dimension": layer.normalized_shape[0]}
             yield "LayerNorm", shape, layer.state_dict(prefix="norm.")
+        elif isinstance(layer, Normalize):
+            yield "Normalize", {}, {}
 
 
 def is_layer(kind: str, folder: Path) -> bool:
-    """Whether a module is a LayerNorm, or a Linear on the pooled vector with a known activation."""
+    """Whether a module is a Normalize, a LayerNorm, or a Linear on the pooled vector.
+
+    The activation of a Linear is a known one.
+    """
     if kind != "Dense":
-        return kind == "LayerNorm"
+        return kind in ("LayerNorm", "Normalize")
     config = _config(folder)
     ends = {config.get(f"module_{end}_name") or POOLED for end in ("input", "output")}
     plain = ends == {POOLED} and not config.get("use_residual")
@@ -114,6 +128,9 @@ def read_layers(modules: Sequence[tuple[str, Path]]) -> nn.Sequential | None:
     """
     layers: list[nn.Module] = []
     for kind, folder in modules:
+        if kind == "Normalize":
+            layers.append(Normalize())
+            continue
         file = folder / "model.safetensors"
         stored = load_file(file) if file.is_file() else {}
         if WEIGHT[kind] not in stored:

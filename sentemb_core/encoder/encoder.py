@@ -13,7 +13,7 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 
 from sentemb_core.encoder.backbones import StaticTable, max_positions
-from sentemb_core.encoder.dense import require_layers
+from sentemb_core.encoder.dense import Normalize, require_layers
 from sentemb_core.encoder.packing import packed, packs, read_packed
 from sentemb_core.encoder.pooling import TWO_LAYERS, last_token, mean_pool, two_layer_mean
 from sentemb_core.encoder.prompts import Prompts
@@ -309,6 +309,15 @@ class Encoder(nn.Module):
             return pooled
         with torch.autocast(pooled.device.type, enabled=False):
             return self.layers(pooled)
+
+    def mapped(self, vectors: Float[Tensor, "batch width"]) -> Float[Tensor, "batch dim"]:
+        """Return the vectors of texts from those in front of the map that is behind a Normalize.
+
+        An encoder without such a map returns the vectors as they are.
+        """
+        layers = list(self.layers or ())
+        places = [place for place, layer in enumerate(layers) if isinstance(layer, Normalize)]
+        return self.vectors(nn.Sequential(*layers[places[-1] :])(vectors)) if places else vectors
 
     @contextmanager
     def _edited(self, edit: Edit | None) -> Generator[None]:

@@ -101,13 +101,23 @@ def _layer_weights(pooling: str, layers: int) -> Float[Tensor, " layers"]:
 
 
 def layer_modules(folder: Path) -> list[tuple[str, Path]]:
-    """Kind and folder of the modules that are `Encoder.layers`; BERT's pooler is not one."""
+    """Kind and folder of the modules that are `Encoder.layers`.
+
+    BERT's pooler is not one, and a Normalize at the end is the similarity.
+    """
     pooler = _pooler(folder)
-    return [
+    layers = [
         (kind, path)
         for kind, path in module_paths(folder)
         if path != pooler and is_layer(kind, path)
     ]
+    while _ends_normalised(layers):
+        layers.pop()
+    return layers
+
+
+def _ends_normalised(modules: list[tuple[str, Path]]) -> bool:
+    return bool(modules) and modules[-1][0] == "Normalize"
 
 
 def _pooler(folder: Path) -> Path | None:
@@ -147,7 +157,7 @@ def settings_of(folder: Path) -> Settings:
             f"product; {folder} asks for {setting}. Remove that setting from a "
             "copy of the folder to use the encoder without it."
         )
-    normalised = "Normalize" in dict(module_paths(folder))  # inner products of these are cosines
+    normalised = _ends_normalised(module_paths(folder))  # inner products of these are cosines
     dot = stated.get("similarity_fn_name") in ("dot", "dot_product") and not normalised
     longest = length_of(folder)
     return Settings(

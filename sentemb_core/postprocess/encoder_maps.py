@@ -1,17 +1,21 @@
 """An encoder with a fitted map behind it: again an encoder, saved and compared like any other.
 
-The map is fitted on pooled vectors before normalisation (`encoder.batching.pooled_vectors`). The
-similarity stays the encoder's own; the papers use cosine.
+The map is fitted on pooled vectors before normalisation (`encoder.batching.pooled_vectors`), as in
+the papers. A soft whitening of a transformer with cosine is fitted on vectors of length 1, and
+reads such: these are what a run has stored of its corpus, and retrieval is level with both
+(docs/retriever.md). The similarity stays the encoder's own; the papers use cosine.
 """
 
 from collections.abc import Callable
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float32
 from torch import nn
 
 from sentemb_core.encoder.backbones import StaticTable
+from sentemb_core.encoder.dense import Normalize
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.postprocess.normalizing_flow import fitted_flow
 from sentemb_core.postprocess.whitening import BLOCK, SOFT, Whitening, fitted_whitening
@@ -36,7 +40,7 @@ def with_map(
 
     Args:
         encoder: The result shares its tokenizer and its transformer.
-        vectors: Pooled vectors of its own texts.
+        vectors: Vectors of its own texts: pooled, or of length 1 if the map reads these.
         kind: The kind of map.
         keep: Dimensions that a whitening keeps. Default: all in which the vectors vary.
         seed: Seed of a flow. A whitening draws nothing.
@@ -52,6 +56,9 @@ def with_map(
     if kind == "flow":
         layers += fitted_flow(vectors, seed, progress=progress).layers()
     else:
+        if reads_directions(encoder, kind):
+            vectors = F.normalize(torch.from_numpy(vectors), dim=-1).numpy()
+            layers.append(Normalize())
         whitening = fitted_whitening(vectors, keep, SOFT if kind == "soft_whitening" else 1.0)
         if isinstance(backbone, StaticTable) and not layers:
             backbone = _whitened_table(backbone, whitening)
@@ -59,6 +66,12 @@ def with_map(
             layers.append(whitening.linear())
     behind = nn.Sequential(*layers) if layers else None
     return Encoder(**encoder.parts(backbone, behind)).to(encoder.device)
+
+
+def reads_directions(encoder: Encoder, kind: Map) -> bool:
+    """Return whether a map of this kind reads the encoder's vectors after normalisation."""
+    cosine = encoder.similarity == "cosine" and encoder.kind == "transformer"
+    return kind == "soft_whitening" and cosine
 
 
 def _whitened_table(table: StaticTable, whitening: Whitening) -> StaticTable:

@@ -231,6 +231,9 @@ class RetrieverReport(Value):
     trust: list[str] = Field(description="How far the answer can be trusted.")
     queries: NonNegativeInt = Field(description="Queries of the validation split.")
     candidates: list[CandidateRow]
+    encoders: list[CandidateRow] = Field(
+        default=[], description="The encoders that were compared first, each beside words."
+    )
 
 
 class RunReport(Value):

@@ -29,7 +29,7 @@ CANDIDATES: Legend = {
     "Parts": "what it scores by. More parts cost more to store and to search.",
     "Dimensions": "of the vector of a document; 0: words alone.",
     "MRR@10": "on the validation split, over the directions that count.",
-    "Less the best": "difference from the best one that may be chosen, with its 95 % interval.",
+    "Minus the best": "difference from the best one that may be chosen, with its 95 % interval.",
     "Why not": "the reason against it.",
 }
 

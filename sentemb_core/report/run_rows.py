@@ -13,10 +13,10 @@ from sentemb_core.evaluation.round_values import Diagnostics, Pair
 from sentemb_core.formats import ABSENT, change, count, decimal, duration, letters, percent
 from sentemb_core.report.data import (
     CUTOFFS,
+    CandidateRow,
     DocumentClusters,
     Evaluation,
     Refusals,
-    RetrieverReport,
     RoundRow,
     RunReport,
     ServedRow,
@@ -109,8 +109,8 @@ def gain_text(gain: float | None, low: float | None, high: float | None) -> str:
     return f"{change(gain)} ({change(low)} to {change(high)})"
 
 
-def candidates(retriever: RetrieverReport) -> Rows:
-    """Every retriever that was compared, and why it was not chosen."""
+def candidates(compared: Sequence[CandidateRow]) -> Rows:
+    """Every retriever or encoder that was compared, and why it was not chosen."""
     return [
         [
             Markup("<span>{}{}</span>").format(
@@ -123,7 +123,7 @@ def candidates(retriever: RetrieverReport) -> Rows:
             gain_text(row.to_best, row.low, row.high),
             quoted(row.why_not) if row.why_not else ABSENT,
         ]
-        for row in retriever.candidates
+        for row in compared
     ]
 
 

@@ -25,7 +25,7 @@ DEPTH = 10
 
 BM25 = "BM25"
 BASELINES = (BM25, "start")
-"""Candidates that the chosen one must not be significantly below."""
+"""Candidates that the chosen one must not be significantly below, where they are among them."""
 
 ONE_ERROR = 0.6827
 """Level of an interval of one standard error on both sides (Breiman et al. 1984: the 1 SE rule)."""
@@ -97,55 +97,64 @@ class Choice(Value):
         return "no better than the chosen one" if row.level else "worse than the best"
 
 
+def with_words(static: Mapping[str, bool], widths: Mapping[str, int]) -> list[Candidate]:
+    """Return the retrievers by which a run compares its encoders: vectors, sentences and words.
+
+    Args:
+        static: Whether each encoder is a static table, the first guess first.
+        widths: Dimensions of each encoder.
+    """
+    return [
+        Candidate(label=name, spec=_with_words(name, static=is_static), width=widths[name])
+        for name, is_static in static.items()
+    ]
+
+
 def candidates(
     start: str,
-    whitened: Mapping[str, bool],
+    name: str,
     widths: Mapping[str, int],
     table: str | None,
     *,
+    static: bool = False,
     whole_texts: bool = False,
 ) -> list[Candidate]:
     """Return the retrievers that a run compares, and the default first.
 
     Args:
         start: Name of the start encoder.
-        whitened: Names of softly whitened encoders, the first guess first, and whether they are
-            static tables.
+        name: Name of the softly whitened encoder.
         widths: Dimensions of each encoder.
         table: Name of the corpus table; None if the run has none beside its encoders.
-        whole_texts: Whether the first whitened encoder has also read whole texts.
+        static: Whether the whitened encoder is a static table.
+        whole_texts: Whether the whitened encoder has also read whole texts.
     """
-    first = next(iter(whitened))
-    specs: dict[str, RetrieverSpec] = {}
-    for name, static in whitened.items():
-        lexical = without_encoder(name) if static else default_spec(name, tokens=False)
-        if not static:
-            specs[f"{name} + sentences + words + tokens"] = default_spec(name)
-        specs |= {
-            f"{name} + sentences + words": lexical,
-            f"{name} + words": lexical.model_copy(update={"best_sentence": 0.0}),
-            f"{name} + sentences": dense(name, best_sentence=0.5),
-            name: dense(name),
-        }
+    lexical = _with_words(name, static=static)
+    specs = {} if static else {f"{name} + sentences + words + tokens": default_spec(name)}
+    specs |= {
+        f"{name} + sentences + words": lexical,
+        f"{name} + words": lexical.model_copy(update={"best_sentence": 0.0}),
+        f"{name} + sentences": dense(name, best_sentence=0.5),
+        name: dense(name),
+    }
     if whole_texts:
         specs |= {
-            label.replace(first, f"{first} of sentences and whole texts"): spec.model_copy(
+            label.replace(name, f"{name} of sentences and whole texts"): spec.model_copy(
                 update={"unit": "both"}
             )
             for label, spec in specs.items()
-            if has_encoder(spec, first)
         }
     if table:
-        both = RetrieverSpec(vectors=(Vectors(folder=first), Vectors(folder=table, weight=0.5)))
+        both = RetrieverSpec(vectors=(Vectors(folder=name), Vectors(folder=table, weight=0.5)))
         nearest = both.model_copy(update={"best_sentence": 0.5})
-        if not whitened[first]:
+        if not static:
             reranked = nearest.model_copy(update={"tokens": True})
             everything = reranked.model_copy(update={"words": "stems_and_letters"})
-            specs[f"{first} + {table} + sentences + words + tokens"] = everything
-            specs[f"{first} + {table} + sentences + tokens"] = reranked
+            specs[f"{name} + {table} + sentences + words + tokens"] = everything
+            specs[f"{name} + {table} + sentences + tokens"] = reranked
         specs |= {
-            f"{first} + {table}": both,
-            f"{first} + {table} + sentences": nearest,
+            f"{name} + {table}": both,
+            f"{name} + {table} + sentences": nearest,
             f"{table} + sentences + words": without_encoder(table),
         }
     specs |= {
@@ -167,6 +176,10 @@ def dense(name: str, **parts: object) -> RetrieverSpec:
 def default_spec(name: str, *, tokens: bool = True) -> RetrieverSpec:
     """Return the retriever with all parts, best on most corpora (docs/results/retriever.md)."""
     return dense(name, best_sentence=0.5, words="stems_and_letters", tokens=tokens)
+
+
+def _with_words(name: str, *, static: bool) -> RetrieverSpec:
+    return without_encoder(name) if static else default_spec(name, tokens=False)
 
 
 def without_encoder(table: str) -> RetrieverSpec:
@@ -234,7 +247,7 @@ def by_unit(values: Sequence[PerQuery], units: Sequence[Units]) -> Float64[np.nd
 
 def _below(label: str, values: Mapping[str, Sequence[PerQuery]], seed: int) -> str:
     """Return the baseline that a candidate is significantly below in a direction, or ""."""
-    for baseline in BASELINES:
+    for baseline in filter(values.__contains__, BASELINES):
         ways = zip(values[label], values[baseline], strict=True)
         if any(paired_difference(*way, seed).high < 0 for way in ways):
             return baseline

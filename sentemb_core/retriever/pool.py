@@ -9,25 +9,34 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate, chain
 from pathlib import Path
 from random import Random
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
+import torch
 from safetensors.numpy import load_file, save_file
 
+from sentemb_core.annotation.embeddings import Embeddings
+from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.corpus.validation_pool import ValidationPool, pool_sentences, unit_hash
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.evaluation.validation_scores import Scorers
 from sentemb_core.retriever.scores import Readings, retriever_scorers
 from sentemb_core.retriever.spec import RetrieverSpec
 from sentemb_core.retriever.tokens import TokenMap, TokenVectors
-from sentemb_core.retriever.vectors import Sides
+from sentemb_core.retriever.vectors import Sides, side_of
+from sentemb_core.types import Precision
 
 Query = Literal["counterpart", "first half", "first sentence", "span"]
 
 SPAN = (1, 3)
 """Fewest and most sentences of a random span."""
 
+T = TypeVar("T")
+
 Sentences = list[list[str]]
+
+Cuts = list[tuple[int, int]]
+"""First and last sentence (exclusive) of each document that make its pseudo-query."""
 
 
 class Pair(NamedTuple):
@@ -49,28 +58,55 @@ def pool_pairs(documents: Path, pool: ValidationPool) -> dict[Query, Pair]:
     whole = [sentences[row] for row in pool.query_document.tolist()]
     if pool.kind == "counterpart":
         return {"counterpart": Pair([[text or ""] for text in pool.candidate_text], whole)}
-    spans = [_span(each, doc_id) for each, doc_id in zip(whole, pool.query_doc_id, strict=True)]
-    halves = [(0, (len(each) + 1) // 2) for each in whole]
-    firsts = [(0, 1)] * len(whole)
-    cuts: dict[Query, list[tuple[int, int]]] = {
-        "first half": halves,
-        "first sentence": firsts,
-        "span": spans,
-    }
     return {
         kind: Pair(
-            [each[first:last] for each, (first, last) in zip(whole, cut, strict=True)],
-            [each[:first] + each[last:] for each, (first, last) in zip(whole, cut, strict=True)],
+            [each[first:last] for each, (first, last) in zip(whole, cuts, strict=True)],
+            _rests(whole, cuts),
         )
-        for kind, cut in cuts.items()
+        for kind, cuts in _pseudo_queries(pool, list(map(len, whole))).items()
     }
 
 
-def _span(sentences: Sequence[str], doc_id: str) -> tuple[int, int]:
+def stored_documents(
+    encoder: Encoder, corpus: TokenCorpus, embeddings: Embeddings, pool: ValidationPool
+) -> Sides:
+    """Return the documents of `pool_pairs`, all kinds in a row, from stored sentence vectors.
+
+    `embeddings` are those of the encoder, or of the encoder in front of its map.
+    """
+    firsts, lasts = corpus.spans(pool.query_document)
+    documents = [range(*bounds) for bounds in zip(firsts.tolist(), lasts.tolist(), strict=True)]
+    items: Sequence[Sequence[int]] = documents
+    if pool.kind != "counterpart":
+        kinds = _pseudo_queries(pool, list(map(len, documents))).values()
+        items = [rest for cuts in kinds for rest in _rests(documents, cuts)]
+    rows = np.fromiter(chain.from_iterable(items), np.int64)
+    with torch.inference_mode():
+        vectors = encoder.mapped(torch.from_numpy(embeddings.rows(rows))).numpy()
+    return side_of(vectors, np.cumsum([0, *map(len, items)]))
+
+
+def _pseudo_queries(pool: ValidationPool, sizes: Sequence[int]) -> dict[Query, Cuts]:
+    """Return the pseudo-queries of documents with these numbers of sentences."""
+    return {
+        "first half": [(0, (size + 1) // 2) for size in sizes],
+        "first sentence": [(0, 1)] * len(sizes),
+        "span": [_span(size, name) for size, name in zip(sizes, pool.query_doc_id, strict=True)],
+    }
+
+
+def _rests(documents: Sequence[Sequence[T]], cuts: Cuts) -> list[list[T]]:
+    """Return the sentences of each document outside its pseudo-query."""
+    return [
+        [*each[:first], *each[last:]] for each, (first, last) in zip(documents, cuts, strict=True)
+    ]
+
+
+def _span(sentences: int, doc_id: str) -> tuple[int, int]:
     """Return the bounds of a span that leaves a sentence, drawn by the document's id."""
     rng = Random(unit_hash("span", doc_id))
-    length = min(rng.randint(*SPAN), len(sentences) - 1)
-    first = rng.randint(0, len(sentences) - length)
+    length = min(rng.randint(*SPAN), sentences - 1)
+    first = rng.randint(0, sentences - length)
     return first, first + length
 
 
@@ -80,12 +116,22 @@ def write_readings(
     pairs: Mapping[Query, Pair],
     out: Path,
     *,
+    dtype: Precision = "float32",
     whole_texts: bool = False,
+    documents: Sides | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> None:
     """Write what an encoder makes of both sides of each pair: vectors, and tokens with a map.
 
-    `whole_texts`: also the vectors of whole texts.
+    Args:
+        encoder: The encoder.
+        token_map: Its map of token states.
+        pairs: What it reads.
+        out: The folder to write into.
+        dtype: Precision of reading.
+        whole_texts: Whether it reads whole texts, too.
+        documents: The documents if they are known (`stored_documents`), and not to be read.
+        progress: Called with the number of sentences of the longer side that are read.
     """
     from sentemb_core.retriever.retriever import Retriever
     from sentemb_core.retriever.spec import Vectors
@@ -95,14 +141,16 @@ def write_readings(
         unit="both" if whole_texts else "sentences",
         tokens=bool(token_map),
     )
-    retriever = Retriever(spec, {"": encoder}, token_map)
+    retriever = Retriever(spec, {"": encoder}, token_map, dtype)
     for side, items in _sides(pairs).items():
-        documents = side == "documents"
-        read = retriever.read_sentences(
-            list(chain.from_iterable(items)),
-            documents=documents,
-            progress=progress if documents else None,
-        )
+        if documents and side == "documents":
+            read = Readings([], {"": documents})
+        else:
+            read = retriever.read_sentences(
+                list(chain.from_iterable(items)),
+                documents=side == "documents",
+                progress=progress if documents or side == "documents" else None,
+            )
         vectors = read.vectors[""]
         arrays = {
             "sentences": vectors.sentences, "vectors": vectors.vectors, "starts": vectors.starts,

@@ -21,7 +21,7 @@ from sentemb_core.retriever.scores import Readings, WholeTexts
 from sentemb_core.retriever.spec import RetrieverSpec
 from sentemb_core.retriever.tokens import TokenMap, TokenVectors, read_tokens
 from sentemb_core.retriever.vectors import Sides, joined_vectors, side_of
-from sentemb_core.types import Role
+from sentemb_core.types import Precision, Role
 
 Progress = Callable[[int], None]
 
@@ -35,11 +35,13 @@ class Retriever:
         encoders: By the folder of `spec.vectors`; all have cosine similarity.
         token_map: From token states of the first encoder to token vectors; unused without
             `spec.tokens`.
+        dtype: Precision of reading (`encoder.batching.encode`).
     """
 
     spec: RetrieverSpec
     encoders: Mapping[str, Encoder]
     token_map: TokenMap | None = None
+    dtype: Precision = "float32"
 
     @property
     def used_token_map(self) -> TokenMap | None:
@@ -178,6 +180,7 @@ class Retriever:
                     encoder,
                     sequences,
                     token_map,
+                    dtype=self.dtype,
                     prompt=encoder.prompt_tokens(role),
                     merged=documents,
                     progress=by_sentences,
@@ -185,11 +188,14 @@ class Retriever:
                 vectors = read.vectors
                 tokens[name] = TokenVectors(read.tokens.rows, read.tokens.starts[starts])
             else:
-                vectors = encode(encoder, sequences, progress=by_sentences if first else None)
+                update = by_sentences if first else None
+                vectors = encode(encoder, sequences, dtype=self.dtype, progress=update)
             sides[name] = side_of(vectors, starts)
             if both:
                 update = by_texts if first else None
-                whole[name] = whole_texts(encoder, items, documents=documents, progress=update)
+                whole[name] = whole_texts(
+                    encoder, items, documents=documents, dtype=self.dtype, progress=update
+                )
         return Readings(texts, sides, tokens, whole)
 
 
@@ -198,6 +204,7 @@ def whole_texts(
     items: Sequence[Sequence[str]],
     *,
     documents: bool,
+    dtype: Precision = "float32",
     progress: Progress | None = None,
 ) -> WholeTexts:
     """Return the vectors of items, given as lists of sentences, read as whole texts.
@@ -209,7 +216,7 @@ def whole_texts(
     texts = [" ".join(items[place]) for place in several]
     sequences = encoder.tokenise(texts, "document" if documents else "query")
     vectors = np.zeros((len(items), encoder.dim), np.float32)
-    vectors[several] = directions(encode(encoder, sequences, progress=progress))
+    vectors[several] = directions(encode(encoder, sequences, dtype=dtype, progress=progress))
     return vectors
 
 

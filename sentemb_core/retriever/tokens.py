@@ -20,13 +20,20 @@ from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
 from sentemb_core.documents import Documents
-from sentemb_core.encoder.batching import TOKEN_BUDGET, equal_to, evaluating, length_buckets
+from sentemb_core.encoder.batching import (
+    TOKEN_BUDGET,
+    autocast,
+    equal_to,
+    evaluating,
+    length_buckets,
+)
 from sentemb_core.encoder.dense import linear
 from sentemb_core.encoder.devices import one_thread_each
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import BadDataError
 from sentemb_core.postprocess.whitening import SOFT, Whitening, fitted_whitening
 from sentemb_core.retriever.vectors import rows_of
+from sentemb_core.types import Precision
 
 DIMENSIONS = 128
 """Dimensions of a token vector; nothing is lost against MiniLM's 384."""
@@ -68,7 +75,10 @@ TokenMap = nn.Linear
 
 
 def fitted_token_map(
-    encoder: Encoder, corpus: Documents, sentences: Int64[np.ndarray, " n"]
+    encoder: Encoder,
+    corpus: Documents,
+    sentences: Int64[np.ndarray, " n"],
+    dtype: Precision = "float32",
 ) -> TokenMap:
     """Return the soft whitening of the token states of these sentences, at most `FITTED` states.
 
@@ -79,7 +89,8 @@ def fitted_token_map(
     """
     needed = np.searchsorted(np.cumsum(corpus.lengths[sentences]), FITTED) + 1
     sequences = corpus.tokens(sentences[:needed])
-    states = read_tokens(encoder, sequences, None, prompt=encoder.prompt_tokens("sentence"))
+    prompt = encoder.prompt_tokens("sentence")
+    states = read_tokens(encoder, sequences, None, dtype=dtype, prompt=prompt)
     whitening = fitted_whitening(states.tokens.rows, None, SOFT)
     return Whitening(whitening.mean, whitening.weights[:, :DIMENSIONS]).linear()
 
@@ -109,6 +120,7 @@ def read_tokens(
     sequences: Sequence[np.ndarray],
     token_map: TokenMap | None,
     *,
+    dtype: Precision = "float32",
     prompt: int = 0,
     merged: bool = False,
     progress: Callable[[int], None] | None = None,
@@ -121,6 +133,7 @@ def read_tokens(
         encoder: A transformer.
         sequences: Token ids with special tokens, which get no vector.
         token_map: From states to token vectors; None: the states themselves.
+        dtype: Precision of the forward pass.
         prompt: Tokens of the prompt before each text, which get no vector.
         merged: Whether `MERGED` neighbours share a vector, in int8: the form of documents.
         progress: Called with the number of texts done, in proportion to their tokens.
@@ -142,7 +155,8 @@ def read_tokens(
     def read(rows: Int64[np.ndarray, " rows"]) -> tuple[np.ndarray, list[np.ndarray]]:
         ids = torch.from_numpy(np.stack([texts[row] for row in rows])).to(encoder.device)
         with torch.inference_mode():
-            pooled, states = encoder.vectors_and_states(ids, prompt)
+            with autocast(encoder.device, dtype):
+                pooled, states = encoder.vectors_and_states(ids, prompt)
             of_tokens = states.float()
             if map_there:
                 of_tokens = F.normalize(F.linear(of_tokens, *map_there), dim=-1)

@@ -11,6 +11,7 @@ from torch import nn
 
 from sentemb_core.encoder.batching import embed_texts, encode
 from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
+from sentemb_core.encoder.dense import Normalize
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import MissingEncoderError, UsageError
 from sentemb_core.methods.parts.copies import twin
@@ -104,15 +105,32 @@ def test_a_dense_module_that_is_no_layer_is_refused(settings, tmp_path):
         load_encoder(tmp_path)
 
 
-def test_a_layer_before_the_pooler_or_after_the_normalising_is_refused(tmp_path):
-    for pooling, order in (("cls", [0, 1, 3, 2, 4, 5, 6]), ("mean", [0, 1, 2, 3, 5, 4])):
-        folder = tmp_path / pooling
-        save_encoder(layered("transformer", pooling), folder, "card")
-        listed = json.loads((folder / "modules.json").read_text())
-        assert len(listed) == len(order)
-        (folder / "modules.json").write_text(json.dumps([listed[k] for k in order]))
-        with pytest.raises(UsageError, match="E001"):
-            load_encoder(folder)
+def test_a_layer_before_the_pooler_is_refused(tmp_path):
+    save_encoder(layered("transformer", "cls"), tmp_path, "card")
+    listed = json.loads((tmp_path / "modules.json").read_text())
+    order = [0, 1, 3, 2, 4, 5, 6]
+    assert len(listed) == len(order)
+    (tmp_path / "modules.json").write_text(json.dumps([listed[k] for k in order]))
+    with pytest.raises(UsageError, match="E001"):
+        load_encoder(tmp_path)
+
+
+@pytest.mark.parametrize("similarity", ["cosine", "dot"])
+def test_layers_behind_a_normalize_read_directions(similarity, sentences, tmp_path):
+    torch.manual_seed(3)
+    bare = start("transformer", similarity=similarity)
+    encoder = with_layers(
+        bare, Normalize(), nn.Linear(16, 12), nn.ReLU(), Normalize(), nn.Linear(12, 7)
+    )
+    loaded = saved_and_read(encoder, sentences, tmp_path)
+    assert [type(layer) for layer in loaded.layers] == [type(layer) for layer in encoder.layers]
+    assert loaded.similarity == similarity
+    others = with_layers(
+        bare, *(layer for layer in encoder.layers if not isinstance(layer, Normalize))
+    )
+    assert not np.allclose(
+        embed_texts(others, sentences), embed_texts(loaded, sentences), atol=1e-2
+    )
 
 
 def test_a_layer_without_weights_is_an_error_and_not_random_numbers(tmp_path):

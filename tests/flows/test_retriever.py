@@ -92,8 +92,11 @@ def test_a_run_from_nothing_returns_a_retriever_of_its_round_and_its_control(cor
     assert made.token_maps == {}, "a table of words has no token states"
     assert made.without_encoder is None, "nothing is pretrained"
     names = {each.folder for row in choice.judged for each in row.candidate.spec.vectors}
-    assert names == {"start", *made.bases}
-    assert "whitened start" not in names, "random vectors"
+    assert made.compared
+    compared = choice_of(made.compared)
+    assert names == {"start", compared.label}
+    assert {row.candidate.label for row in compared.judged} == {*made.bases}
+    assert {*made.bases.values()} == {"round 1", run.controls[0].label}, "the start is random"
     assert not choice.fixed
     assert choice.label in {row.candidate.label for row in choice.judged}
     config = config.model_copy(update={"returns": "encoder"})
@@ -111,9 +114,10 @@ def test_what_is_published_scores_as_what_was_judged(corpus_file: Path, transfor
     config = untrained(corpus_file, transformer)
     run = returning(config)
     made, choice = retriever_of(run)
-    assert set(made.token_maps) == {*made.bases}
+    (first,) = made.token_maps
+    assert first in made.bases
     assert made.without_encoder
-    assert {"start", "table", *made.bases} == set(made.encoders)
+    assert set(made.encoders) == {"start", "table", first}
     all_parts = {row.candidate.spec.unit: row for row in choice.judged if row.candidate.spec.tokens}
     assert {*all_parts} == {"sentences", "both"}
     others = [
@@ -139,14 +143,13 @@ def judged_as(run: RunResult, choice: Choice) -> tuple[RunResult, ArtifactRef]:
 
     def read(label: str) -> ReadEncoder:
         token_map = made.token_maps.get(label)
-        first = label == next(iter(made.bases))
+        encoder, whole_texts = made.encoders[label], token_map is not None
         return making.read_encoder(
-            label, made.encoders[label], run.texts, token_map, whole_texts=first
+            label, encoder, run.texts, "float32", token_map, whole_texts=whole_texts
         )
 
-    encoders = ReadEncoders(
-        start=read("start"), semantic=[read(label) for label in made.bases], table=read("table")
-    )
+    (first,) = made.token_maps
+    encoders = ReadEncoders(start=read("start"), semantic=read(first), table=read("table"))
     scores = retriever_scores(encoders, ref, run.texts.documents, run.texts.validation_pool)
     changed = made.model_copy(update={"choice": ref, "scores": scores})
     return run.model_copy(update={"retriever": changed}), scores
@@ -166,6 +169,7 @@ def test_too_few_queries_return_the_first_candidate(
     page = full_report(outcome_of(run), config)
     report, named = page.retriever, f"retriever: {choice.label}"
     assert report
+    assert len(report.encoders) == len(made.bases) == 2
     assert page.served
     rows = [*page.rounds, page.served]
     assert [row.label for row in rows if row.returned] == [named] == [returned_name(run)]
@@ -193,16 +197,31 @@ def test_without_titles_pseudo_queries_choose_and_the_parts_are_fitted_again(
     run = returning(config)
     made, choice = retriever_of(run)
     with without_prefect(Store.default()):
-        judged = {
-            label: making.whitened(label, base, run.texts, config.training.seed)
-            for label, base in semantic_bases(run).items()
-        }
-    readings = load_file(artifact_path(judged["whitened start"].readings) / "texts.safetensors")
+        (label,) = made.token_maps
+        base, seed = semantic_bases(run)[label], config.training.seed
+        judged = making.whitened(label, base, run.texts, seed, "float32")
+        texts = run.texts
+        of_stored = [
+            making.read_encoder(
+                label,
+                judged.encoder,
+                texts,
+                "float32",
+                stored=vectors and making.stored_vectors(base),
+            )
+            for vectors in (None, base.embeddings)
+        ]
     pool = ValidationPool.open(artifact_path(run.texts.validation_pool))
-    assert len(readings["vectors"]) == 3 * len(pool.query_document), "three kinds of query"
-    for label, one in judged.items():
-        assert made.encoders[label] != one.encoder, "fitted on the held-out documents, too"
-        assert made.token_maps[label] != one.token_map
+    read, stored = (
+        load_file(artifact_path(one.readings) / "documents.safetensors") for one in of_stored
+    )
+    assert len(read["vectors"]) == 3 * len(pool.query_document), "three kinds of query"
+    for name in ("sentences", "vectors"):
+        cosines = (stored[name] * read[name]).sum(axis=1)
+        assert cosines.min() > 0.995, "float16 on disk, and soft whitening enlarges its noise"
+    assert np.array_equal(stored["starts"], read["starts"])
+    assert made.encoders[label] != judged.encoder, "fitted on the held-out documents, too"
+    assert made.token_maps[label] != judged.token_map
     assert made.encoders["start"] == run.rows[0].encoder
     validating = read_ranks(artifact_path(run.rows[0].scores), "validation")
     assert choice.queries == len(validating), "not six times as many"

@@ -11,9 +11,9 @@ from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.encoder.word_vectors import WordVectors, word_encoder
 from sentemb_core.errors import UsageError
 from sentemb_core.postprocess import encoder_maps
-from sentemb_core.postprocess.encoder_maps import with_map
+from sentemb_core.postprocess.encoder_maps import reads_directions, with_map
 from sentemb_core.postprocess.normalizing_flow import fitted_flow
-from sentemb_core.postprocess.whitening import fitted_whitening
+from sentemb_core.postprocess.whitening import SOFT, fitted_whitening
 from tests.encoder.published import saved_and_read
 from tests.encoder.starting import invented, start
 
@@ -51,6 +51,26 @@ def test_soft_whitening_leaves_square_roots(name: str):
     white, soft = (embed_texts(one, TEXTS) for one in maps)
     variances = np.linalg.eigvalsh(np.cov(pooled(encoder).T.astype(np.float64)))[::-1]
     np.testing.assert_allclose(soft, white * variances[: white.shape[1]] ** 0.25, atol=2e-3)
+
+
+@pytest.mark.parametrize("name", ["static", "transformer"])
+def test_a_soft_whitening_of_cosines_reads_directions(name: str, tmp_path: Path):
+    encoder = start(name)
+    own, vectors = pooled(encoder), embed_texts(encoder, TEXTS)
+    soft = mapped(encoder, "soft_whitening")
+    assert reads_directions(encoder, "soft_whitening") == (name == "transformer")
+    assert not reads_directions(encoder, "whitening"), "the paper's is fitted on pooled vectors"
+    fitted = vectors if name == "transformer" else own
+    expected = fitted_whitening(fitted, power=SOFT).transformed(fitted)
+    expected /= np.linalg.norm(expected, axis=1, keepdims=True)
+    ours = embed_texts(saved_and_read(soft, TEXTS, tmp_path), TEXTS)
+    np.testing.assert_allclose(ours, expected, atol=2e-5)
+    again = with_map(encoder, fitted, "soft_whitening")
+    np.testing.assert_allclose(embed_texts(again, TEXTS), ours, atol=2e-5)
+    if name == "transformer":
+        known = soft.mapped(torch.from_numpy(vectors))
+        np.testing.assert_allclose(known.detach().numpy(), ours, atol=2e-5)
+        assert torch.equal(encoder.mapped(known), known), "without a map"
 
 
 def test_whitening_changes_table_rows_or_adds_a_layer():

@@ -20,11 +20,12 @@ from sentemb_core.retriever.choice import (
     direction_units,
     directions_of,
     has_encoder,
+    with_words,
 )
 
 FOUND = candidates(
     "start",
-    {"whitened start": False},
+    "whitened start",
     {"start": 8, "whitened start": 8, "table": 4},
     "table",
     whole_texts=True,
@@ -97,7 +98,24 @@ def test_whole_texts_are_read_only_where_that_is_measurably_better():
     values = {label: [np.zeros(200)] * 2 for label in LABELS}
     values |= {whole: [np.ones(200)] * 2, alone: [np.ones(200)] * 2}
     assert choice(FOUND, values, [np.arange(200)] * 2, None, 0).label == alone
-    assert candidates("start", {"a": False}, {"start": 8, "a": 8}, None)[0].spec.unit == "sentences"
+    assert candidates("start", "a", {"start": 8, "a": 8}, None)[0].spec.unit == "sentences"
+
+
+@pytest.mark.parametrize(("better", "expected"), [(0.5, "start"), (0.9, "round")])
+def test_the_first_encoder_is_chosen_unless_another_is_measurably_better(
+    better: float, expected: str
+):
+    static = {"start": False, "round": False, "table": True}
+    found = with_words(static, dict.fromkeys(static, 8))
+    rng = np.random.default_rng(0)
+    qualities = {"start": 0.5, "round": better, "table": 0.4}
+    values = {name: [reciprocal(rng, 200, quality)] for name, quality in qualities.items()}
+    units = [np.arange(200)]
+    assert choice(found, values, units, None, 0).label == expected
+    equal = {name: [np.ones(200)] for name in values}
+    assert choice(found, equal, units, None, 0).label == "start"
+    assert [each.spec.tokens for each in found] == [False] * 3
+    assert found[2].spec.shares != found[0].spec.shares, "a table weighs its vectors less"
 
 
 def test_the_best_is_chosen_if_it_is_measurably_better():
@@ -201,9 +219,8 @@ def test_a_task_counts_its_directions(task: Any, directions: list[str]):
 
 
 def test_a_static_encoder_has_no_token_vectors():
-    static = candidates(
-        "start", {"table of a round": True}, {"start": 8, "table of a round": 8}, None
-    )
+    widths = {"start": 8, "table of a round": 8}
+    static = candidates("start", "table of a round", widths, None, static=True)
     assert not any(each.spec.tokens for each in static)
     assert FOUND[0].spec.tokens
     assert len({each.label for each in FOUND}) == len(FOUND)
