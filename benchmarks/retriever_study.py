@@ -108,7 +108,7 @@ def fitted(documents: ArtifactRef, seed: int) -> tuple[dict[str, ArtifactRef], T
     start = encoder_from(EncoderConfig(name="minilm", max_length=LONGEST), None)
     sentences = tokenise_sentences(documents, None, start)
     whitened = finished_encoder(start, sentences, "soft_whitening", seed)
-    tokens = artifact_path(fit_token_map(whitened, sentences, seed)) / TOKEN_MAP
+    tokens = artifact_path(fit_token_map(whitened, sentences, seed, "float32")) / TOKEN_MAP
     encoders = {"MiniLM": start, "A": whitened}
     refused = ""
     try:

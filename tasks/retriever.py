@@ -160,11 +160,12 @@ def choose_encoder(
 ) -> ArtifactRef:
     """Return the first of the encoders that is level with the best, each beside words."""
     from sentemb_core.corpus.validation_pool import ValidationPool
+    from sentemb_core.encoder.folder_files import is_static
     from sentemb_core.retriever.choice import choice, direction_units, with_words
 
     pool = ValidationPool.open(artifact_path(validation_pool))
     readings = readings_of(encoders, documents, pool)
-    static = {each.label: is_static(each.encoder) for each in encoders}
+    static = {each.label: is_static(artifact_path(each.encoder)) for each in encoders}
     found = with_words(static, widths_of(readings))
     values = values_of(found, readings, pool, task)
     chosen = choice(found, values, direction_units(pool, "validation", task), None, seed)
@@ -181,6 +182,7 @@ def choose_retriever(
 ) -> ArtifactRef:
     """Return the cheapest retriever that is level with the best on the validation split."""
     from sentemb_core.corpus.validation_pool import ValidationPool
+    from sentemb_core.encoder.folder_files import is_static
     from sentemb_core.retriever.choice import candidates, choice, direction_units
 
     pool = ValidationPool.open(artifact_path(validation_pool))
@@ -191,7 +193,7 @@ def choose_retriever(
         semantic.label,
         widths_of(readings),
         encoders.table.label if encoders.table else None,
-        static=is_static(semantic.encoder),
+        static=is_static(artifact_path(semantic.encoder)),
         whole_texts=encoders.whole_texts,
     )
     values = values_of(found, readings, pool, task)
