@@ -20,7 +20,7 @@ import os
 import re
 import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Literal
@@ -29,6 +29,7 @@ from pydantic import ConfigDict, Field, ValidationError
 
 from sentemb_core.errors import CorruptArtifactError, StorageError, UsageError
 from sentemb_core.store import disk
+from sentemb_core.store.claims import claim
 from sentemb_core.store.locks import file_lock
 from sentemb_core.store.seals import canonical
 from sentemb_core.store.shared import SharedStore, shared_store
@@ -126,6 +127,19 @@ class Store:
     def lock(self, name: str) -> Path:
         """Return the lock file for this name."""
         return self.root / "locks" / f"{checked_name(name)}.lock"
+
+    @contextmanager
+    def claim(self, name: str) -> Generator[None, None, None]:
+        """Let one process compute a name at a time: of this home, and of all that share a store.
+
+        Raises:
+            SharedStoreError: the shared store does not answer.
+        """
+        with ExitStack() as held:
+            held.enter_context(file_lock(self.lock(name)))
+            if self.shared:
+                held.enter_context(claim(self.shared, name))
+            yield
 
     @contextmanager
     def writing(self, kind: str) -> Generator[Draft, None, None]:

@@ -24,7 +24,6 @@ from sentemb_core.errors import BadEmbeddingError, OtherDeviceError, UsageError
 from sentemb_core.redaction import first_line
 from sentemb_core.store import disk, records, runs
 from sentemb_core.store.fingerprint import code_fingerprint
-from sentemb_core.store.locks import file_lock
 from sentemb_core.store.machine import DRIVER, default_device, installed, processors
 from sentemb_core.store.objects import Store
 from sentemb_core.store.records import Miss, Record, encoder_behind, refs_in
@@ -187,7 +186,7 @@ class Stage:
             known = self.share(store, known)
             runs.note(known, hit=True)
             return self.result(known)
-        with file_lock(store.lock(f"{self.name}-{key.digest}")):
+        with store.claim(f"{self.name}-{key.digest}"):
             # another process may have written the record during the wait
             known = known if refresh else self.look_up(store, key)
             record = known if isinstance(known, Record) else self._compute(store, key, arguments)
