@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from sentemb_core.errors import CorruptArtifactError
+from sentemb_core.errors import CorruptArtifactError, SharedStoreError, UsageError
 from sentemb_core.store import claims, records
 from sentemb_core.store.disk import unique
 from sentemb_core.store.maintenance import collect, fsck
@@ -198,3 +198,60 @@ def test_a_refreshed_result_replaces_the_shared_one(machine, shared):
     after = Chance.stage.run(store, {"seed": 1}, refresh=True)
     assert after != before
     assert Chance.stage.run(machine("b"), {"seed": 1}) == after
+
+
+FAULTS = {
+    "full": ("put_file", OSError("QuotaExceeded")),
+    "expired": ("cat_file", PermissionError("The provided token has expired.")),
+    "unreachable": ("open", ConnectionError("canary-of-a-secret")),
+}
+
+
+@in_memory
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_refusal_has_a_code_and_loses_nothing(chain, machine, shared, monkeypatch, fault):
+    machine("a")
+    method, error = FAULTS[fault]
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "canary-of-a-secret")
+
+    def refuse(*_: object, **__: object) -> None:
+        raise error
+
+    with monkeypatch.context() as patched:
+        patched.setattr(shared._files, method, refuse)
+        with pytest.raises(SharedStoreError) as caught:
+            chain.run_chain()
+    assert "canary" not in str(caught.value)
+    computed = list(chain.RAN)
+    result = chain.run_chain()
+    assert [*computed, *("encode", "graph", "train")[len(computed) :]] == chain.RAN
+    machine("b")
+    assert chain.run_chain() == result
+    assert len(chain.RAN) == 3
+
+
+@in_memory
+def test_a_store_that_overwrites_instead_of_creating_is_refused(shared, monkeypatch):
+    opened = shared._files.open
+    monkeypatch.setattr(shared._files, "open", lambda path, _: opened(path, "wb"))
+    with pytest.raises(SharedStoreError):
+        shared.create("records/x", b"1")
+    assert shared.read("records/x") is None
+
+
+def test_absent_credentials_and_buckets_are_refused(bucket, monkeypatch):
+    with pytest.raises(SharedStoreError):
+        SharedStore("s3://no-such-bucket/team").create("x", b"1")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")
+    with pytest.raises(SharedStoreError):
+        SharedStore(bucket).read("x")
+
+
+@pytest.mark.parametrize("url", ["nothing://x/y", "s3://id:canary@bucket/team"])
+def test_an_address_that_cannot_be_opened_is_refused(url: str):
+    with pytest.raises(UsageError) as caught:
+        SharedStore(url).read("x")
+    assert "canary" not in str(caught.value)
