@@ -105,6 +105,24 @@ def test_related_pairs_are_drawn_from_the_joined_corpus(source: Path, encoder: A
     assert len(documents) == len(TokenCorpus.open(artifact_path(sentences)).doc_ids) - 8
 
 
+def test_a_second_machine_reads_the_shards_of_a_shared_store(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("SENTEMB_STORE", f"file://{tmp_path}/shared")
+    found: list[list[tuple[object, ...]]] = []
+    for machine in ("a", "b"):
+        monkeypatch.setenv("SENTEMB_HOME", str(tmp_path / machine))
+
+        def compute() -> None:
+            start = start_encoder(TINY.name, TINY, documents_of(corpus_at(source)))
+            sentences, _, annotation = annotated(source, start, FULL)
+            found.append(named_pairs(sentences, annotation))
+
+        ran = bodies_run(compute)
+        assert bool(ran) == (machine == "a")
+    assert found[0] == found[1] != []
+
+
 def append(source: Path, count: int) -> None:
     with source.open("a", encoding="utf-8") as file:
         for k in range(count):
