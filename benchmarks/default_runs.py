@@ -128,12 +128,13 @@ def table(count: int, found: Sequence[ResultRow]) -> ResultTable:
     new = {row.task for row in found}
     merged = [*(row for row in stored if row.task not in new), *found]
     order = list(CORPORA)
+    seeds = " ".join(map(str, sorted({seed for row in merged for seed in row.seeds})))
     return ResultTable(
         id=ID,
         title="What a run returns by default",
         rows=tuple(sorted(merged, key=lambda row: order.index(row.task))),
         pivot=PIVOT,
-        command=f"python -m benchmarks.default_runs --seeds 1 2 3 --documents {count}",
+        command=f"python -m benchmarks.default_runs --seeds {seeds} --documents {count}",
     )
 
 
