@@ -39,6 +39,7 @@ def test_the_queries_of_a_collection_are_the_same_for_every_seed():
 
 
 def test_new_rows_replace_those_of_their_corpus(monkeypatch):
+    monkeypatch.setattr("benchmarks.default_runs.load", lambda name: [])
     stored = table(600, list(rows("scitldr", [1], [of_seed(1)], ["a"])))
     monkeypatch.setattr("benchmarks.default_runs.load", lambda name: [stored])
     made = table(600, list(rows("blog", [1], [of_seed(2)], ["b"])))
