@@ -91,7 +91,13 @@ def test_same_text_ignores_letter_case_and_white_space() -> None:
     assert same_text("way out") != same_text("wayout")
 
 
-@given(st.text(st.sampled_from("abAZ17 .!?;:,'\"()[]\u2026\u201d\t\u200b\ue000"), max_size=14))
+MARKED = st.text(st.sampled_from("abAZ17 .!?;:,'\"()[]\u2026\u201d\t\u200b\ue000"), max_size=14)
+PARTS = ["river. ", "Dr. ", "The ", "It\n", "No. ", "Paris! ", "(a ", "] ", "}) ", "a", ". "]
+PROSE = st.lists(st.sampled_from([*"().!?\u200b", *PARTS]), max_size=30).map("".join)
+
+
+@at_least(300)
+@given(MARKED | PROSE)
 def test_a_short_cut_gives_the_sentences_of_syntok(text: str) -> None:
     tokens = Tokenizer(replace_not_contraction=False).tokenize(text)
     starts = [sentence[0].offset for sentence in segmenter.segment(tokens)][1:]
