@@ -86,7 +86,7 @@ def start_for(corpus: Json) -> str:
     """The start encoder of a run that names none: MiniLM if it knows the corpus's words."""
     try:
         return default_encoder(CorpusConfig.model_validate(corpus))
-    except ValidationError:  # the run's own check explains it
+    except (ValidationError, OSError):  # the run's own check explains it
         return "static"
 
 

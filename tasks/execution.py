@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 from pydantic import BaseModel
 
 from sentemb_core.config.run import RunConfig
-from sentemb_core.errors import SentembError, ServerLostError, StorageError
+from sentemb_core.errors import SentembError, ServerLostError, SharedStoreError, StorageError
 from sentemb_core.store import records
 from sentemb_core.store.objects import Store
 from sentemb_core.store.records import Record, refs_in
@@ -218,7 +218,7 @@ def _pending(stage: Stage, key: StageKey) -> Any:
         return ref()
     if isinstance(stage.returns, type) and issubclass(stage.returns, BaseModel):
         fields = stage.returns.model_fields
-        if all(field.annotation is ArtifactRef for field in fields.values()):
+        if not any(field.annotation in (int, list[ArtifactRef]) for field in fields.values()):
             return stage.returns.model_construct(None, **{name: ref(name) for name in fields})
     raise UnknownResult(stage.name)
 
@@ -307,9 +307,9 @@ def isolate_errors(label: str, compute: Callable[[], R]) -> tuple[R | None, str]
 
 
 def ends_all_parts(error: Exception) -> bool:
-    """Return whether every later part would fail as well: by the disk, or Prefect's server."""
+    """Return whether every later part would fail as well: by a store or Prefect's server."""
     if isinstance(error, SentembError):
-        return isinstance(error, StorageError | ServerLostError)
+        return isinstance(error, StorageError | ServerLostError | SharedStoreError)
     from httpx import TransportError
     from prefect.exceptions import PrefectHTTPStatusError
 
