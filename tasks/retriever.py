@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from sentemb_core.corpus.validation_pool import ValidationPool
     from sentemb_core.documents import Documents
-    from sentemb_core.retriever.choice import Candidate, Choice, PerQuery
+    from sentemb_core.retriever.choice import Candidate, Choice
     from sentemb_core.retriever.pool import Query
     from sentemb_core.retriever.scores import Readings
 
@@ -161,15 +161,13 @@ def choose_encoder(
     """Return the first of the encoders that is level with the best, each beside words."""
     from sentemb_core.corpus.validation_pool import ValidationPool
     from sentemb_core.encoder.folder_files import is_static
-    from sentemb_core.retriever.choice import choice, direction_units, with_words
+    from sentemb_core.retriever.choice import with_words
 
     pool = ValidationPool.open(artifact_path(validation_pool))
     readings = readings_of(encoders, documents, pool)
     static = {each.label: is_static(artifact_path(each.encoder)) for each in encoders}
     found = with_words(static, widths_of(readings))
-    values = values_of(found, readings, pool, task)
-    chosen = choice(found, values, direction_units(pool, "validation", task), None, seed)
-    return save_json("choice", chosen.model_dump(mode="json"))
+    return save_choice(found, readings, pool, task, None, seed)
 
 
 @stage("choose_retriever", version=3, libraries=("bm25s",))
@@ -183,7 +181,7 @@ def choose_retriever(
     """Return the cheapest retriever that is level with the best on the validation split."""
     from sentemb_core.corpus.validation_pool import ValidationPool
     from sentemb_core.encoder.folder_files import is_static
-    from sentemb_core.retriever.choice import candidates, choice, direction_units
+    from sentemb_core.retriever.choice import candidates
 
     pool = ValidationPool.open(artifact_path(validation_pool))
     readings = readings_of(encoders.all, documents, pool)
@@ -196,25 +194,24 @@ def choose_retriever(
         static=is_static(artifact_path(semantic.encoder)),
         whole_texts=encoders.whole_texts,
     )
-    values = values_of(found, readings, pool, task)
-    units = direction_units(pool, "validation", task)
     required = semantic.label if encoders.required else None
-    chosen = choice(found, values, units, required, seed)
-    return save_json("choice", chosen.model_dump(mode="json"))
+    return save_choice(found, readings, pool, task, required, seed)
 
 
-def values_of(
+def save_choice(
     found: "Sequence[Candidate]",
     readings: "PoolReadings",
     pool: "ValidationPool",
     task: SearchTask | None,
-) -> "dict[str, list[PerQuery]]":
-    """Return the reciprocal ranks of each candidate's validation queries, by direction."""
+    required: str | None,
+    seed: int,
+) -> ArtifactRef:
+    """Let the candidates rank the validation split, and return the stored choice."""
     from sentemb_core.evaluation.validation_scores import rank_pool
-    from sentemb_core.retriever.choice import direction_values
+    from sentemb_core.retriever.choice import choice, direction_units, direction_values
     from sentemb_core.retriever.pool import pool_scorers
 
-    return {
+    values = {
         each.label: direction_values(
             [
                 rank_pool(pool, pool_scorers(each.spec, texts, whole, kind), "validation")
@@ -224,6 +221,8 @@ def values_of(
         )
         for each in found
     }
+    chosen = choice(found, values, direction_units(pool, "validation", task), required, seed)
+    return save_json("choice", chosen.model_dump(mode="json"))
 
 
 def widths_of(readings: "PoolReadings") -> dict[str, int]:

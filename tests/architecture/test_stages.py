@@ -174,7 +174,7 @@ def test_a_stage_with_the_place_of_a_source_checks_that_it_is_unchanged():
         stage.name: any(name.startswith("tasks.sources.require_") for name in names)
         for stage, names in stages_with_helpers()
         if any("." not in name for name in stage.ignore)
-        if stage.name != "shard_size"  # its first answer for a place stays, whatever is there
+        if stage.name != "shard_size"  # its first answer for a place stays
     }
     assert len(asks) > 10
     assert all(asks.values()), asks

@@ -26,6 +26,7 @@ from sentemb_core.report.run_figures import (
     shares,
     training,
 )
+from sentemb_core.report.run_page import DRAWN
 from tests.report.conftest import bare, scored
 
 
@@ -35,18 +36,7 @@ def drawings(report):
 
 
 def test_every_panel_has_its_own_names(drawings):
-    assert list(drawings) == [
-        "recall",
-        "cluster_sizes",
-        "stability",
-        "similarities",
-        "geometry",
-        "overlap",
-        "projection",
-        "training",
-        "evaluation",
-        "timings",
-    ]
+    assert list(drawings) == list(DRAWN), "what pages show without matplotlib"
     names = [drawing.name for panel in drawings.values() for drawing in panel]
     assert len(names) == len(set(names))
 
