@@ -29,6 +29,8 @@ def parts_of(folder: Path) -> list[ArtifactRef]:
 
 def files_in(folder: Path, pattern: str) -> list[Path]:
     """Return the files of an artifact, or of its parts, in order."""
-    objects = folder.parents[2]  # OBJECTS/ab/DIGEST/data (store/objects.py)
-    parts = [objects / part.digest[:2] / part.digest / "data" for part in parts_of(folder)]
-    return [file for part in parts or [folder] for file in sorted(part.glob(pattern))]
+    folders = [folder]
+    if parts := parts_of(folder):
+        objects = folder.parents[2]  # OBJECTS/ab/DIGEST/data (store/objects.py)
+        folders = [objects / part.digest[:2] / part.digest / "data" for part in parts]
+    return [file for each in folders for file in sorted(each.glob(pattern))]

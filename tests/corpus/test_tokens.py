@@ -65,6 +65,13 @@ def test_shards_hold_all_documents_whole(tmp_path: Path) -> None:
     assert [corpus.part([1, 2]).place(sentence) for sentence in range(7)] == places[5:]
 
 
+def test_a_cache_is_read_wherever_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also right below the root, as in a temporary folder: few folders are above it."""
+    cache(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    assert len(tokens_module.TokenCorpus.open(Path("tokens"))) == 12
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_a_pass_over_the_shards_leaves_no_file_mapped(tmp_path: Path) -> None:
     _, corpus = cache(tmp_path)
