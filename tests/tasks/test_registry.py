@@ -399,6 +399,13 @@ def test_files_on_another_web_server_are_not_requested(home, folder, scheme: str
     assert asked == []
 
 
+def test_an_address_without_files_is_refused(home, with_canaries):
+    edit_database(home, "UPDATE model_versions SET storage_location = '#'")
+    with pytest.raises(RegistryDownError) as refused:
+        canaries_of(with_canaries.uri)
+    assert refused.value.code == "E703"
+
+
 @pytest.mark.parametrize("content", [b"hello " * 999, None, 100, 40_000])
 def test_a_damaged_database_is_named(home, tmp_path, monkeypatch, content: bytes | int | None):
     """Text, a folder, or the first bytes of the database, in a home that is not open yet."""
