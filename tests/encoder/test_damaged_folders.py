@@ -110,5 +110,5 @@ def test_a_changed_folder_is_read_or_refused(folders: list[Path], data: st.DataO
         opened = data.draw(st.sampled_from([load_encoder, read]))
         with suppress(SentembError):
             encoder_kind(str(folder))
-            if "bound" not in found_in(folder):
+            if not found_in(folder):
                 embed_texts(opened(folder), ["agency pays", "your claim form by mail ?"])
