@@ -57,7 +57,7 @@ def default_run(corpus: str, seed: int, count: int) -> Outcome:
     """Return the outcome of a run on drawn documents that states nothing but its columns."""
     with TemporaryDirectory() as folder:
         drawn = corpus_of(rows_of(corpus, seed, count), Path(folder) / f"{corpus}.parquet")
-        columns = drawn.model_dump(exclude_unset=True, exclude={"source"})
+        columns = drawn.model_dump(exclude_unset=True, exclude={"source", "splitter"})
         return flows.run(drawn.source, name=f"{corpus}-{seed}", seed=seed, **columns)
 
 

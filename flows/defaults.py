@@ -25,7 +25,7 @@ from sentemb_core.config.run import (
     RunConfig,
 )
 from sentemb_core.types import Json
-from tasks.checks import default_encoder
+from tasks.checks import default_encoder, first_sizes, lack_sentences
 from tasks.registered_encoders import local_name, pinned_name
 
 Run = TypeVar("Run", bound=RunConfig)
@@ -74,6 +74,8 @@ def default_settings(kind: type[RunConfig], asked: Json) -> Json:
         tree = merged(tree, {"encoder": {"name": encoder}})
     if issubclass(kind, InfoCSEIDC) and asked.get("preset") is None:
         tree = merged(tree, default_pairs(encoder, asked))
+    if issubclass(kind, InfoCSEIDC):
+        tree = merged(tree, short_document_settings(asked, tree))
     if kind in (FineTuneRun, InfoCSEPlus):
         part = "training" if kind is FineTuneRun else "fine_tuning"
         tree = merged(tree, labelled_preset(encoder, part))
@@ -88,6 +90,30 @@ def start_for(corpus: Json) -> str:
         return default_encoder(CorpusConfig.model_validate(corpus))
     except (ValidationError, OSError):  # the run's own check explains it
         return "static"
+
+
+def short_document_settings(asked: Json, defaults: Json) -> Json:
+    """Settings with which documents of one or two sentences give pairs to the rounds.
+
+    A text of one sentence is cut into parts of words. Documents of two have neighbours alone.
+    """
+    corpus = table_at(asked, "corpus")
+    found: Json = {}
+    sizes = sizes_in(corpus)
+    if "splitter" not in corpus and lack_sentences(sizes, 2):
+        found["corpus"] = {"splitter": "words"}
+        sizes = sizes_in(corpus | found["corpus"])
+    if table_at(defaults, "annotation").get("min_distance") == 2 and lack_sentences(sizes, 3):
+        found["annotation"] = {"min_distance": 1}
+    return found
+
+
+def sizes_in(corpus: Json) -> list[int]:
+    """Numbers of sentences of the first documents; empty for a corpus that cannot be read."""
+    try:
+        return first_sizes(CorpusConfig.model_validate(corpus))
+    except (ValidationError, OSError):  # the run's own check explains it
+        return []
 
 
 def with_name(tree: Json) -> Json:

@@ -11,6 +11,7 @@ from flows.annotation_variants import annotate
 from sentemb_core.config.methods import CONPONO, Condenser
 from sentemb_core.config.run import AnnotationConfig, EncoderConfig, RunConfig, TrainingConfig
 from sentemb_core.types import ArtifactRef, Precision
+from tasks.annotate import have_distant_sentences
 from tasks.artifacts import EncoderResult, RetrieverResult, RunResult, Texts
 from tasks.corpus import corpus_report, tokenise_sentences
 from tasks.encode import finished_encoder, start_encoder
@@ -208,12 +209,15 @@ def corpus_table(
 ) -> ArtifactRef:
     """Return a static table that learnt the corpus from nothing, softly whitened.
 
-    It learns from neighbours first, and then from what it finds related itself.
+    It learns from neighbours first, and then from what it finds related itself. Documents of two
+    sentences have neighbours alone.
     """
     seeded = {"seed": seed}
     start = start_encoder(TABLE.name, TABLE.model_copy(update=seeded), documents)
     sentences = tokenise_sentences(documents, validation_pool, start)
     first = train_encoder(start, sentences, NEIGHBOURS.model_copy(update=seeded))
+    if not have_distant_sentences(sentences, AUTO.min_distance):
+        return finished_encoder(first.model, sentences, "soft_whitening", seed)
     pairs = annotate(first.model, sentences, AUTO.model_copy(update=seeded))
     trained = train_encoder(
         first.model,

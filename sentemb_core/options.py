@@ -121,7 +121,8 @@ class CorpusOptions:
     """Remove HTML from texts and counterparts: tags, scripts, comments, and escapes."""
     splitter: Splitter | None = None
     """Sentence splitter. regex: 30 times faster, less accurate. none: every text is one sentence.
-    Default: syntok."""
+    words: parts of at most 8 words. Default: syntok; a run in rounds on texts of one sentence
+    takes words."""
     on_duplicate: OnDuplicate | None = None
     """What to do with a repeated document id. Default: keep-first."""
 

@@ -37,8 +37,8 @@ Map = Literal["whitening", "soft_whitening", "flow"]
 Positives = Literal["cluster", "edge", "related"]
 """Positive pairs of an annotation: of clusters, of edges, or of edges and related pairs."""
 
-Splitter = Literal["syntok", "regex", "none"]
-"""Sentence splitter; none: every text is one sentence."""
+Splitter = Literal["syntok", "regex", "none", "words"]
+"""Sentence splitter; none: every text is one sentence; words: parts of at most 8 words."""
 
 SearchTask = Literal["search", "titles", "sessions", "similar"]
 """What a retriever is used for: texts look for documents (search), documents for their titles,

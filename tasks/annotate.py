@@ -38,6 +38,20 @@ def require_comparable_sentences(sentences: ArtifactRef) -> None:
     require_comparable(TokenCorpus.open(artifact_path(sentences)).longest_document)
 
 
+def have_distant_sentences(sentences: ArtifactRef, min_distance: int) -> bool:
+    """Return whether enough documents have sentences so far apart; True if it is pending."""
+    if is_pending(sentences):
+        return True
+    import numpy as np
+
+    from sentemb_core.corpus.tokens import TokenCorpus
+    from sentemb_core.methods.parts.pairs import LEAST_SHARE
+
+    corpus = TokenCorpus.open(artifact_path(sentences))
+    sizes = np.diff(corpus.offsets)[~corpus.held_out]
+    return int((sizes > min_distance).sum()) >= max(2, LEAST_SHARE * len(sizes))
+
+
 @stage(
     "encode_and_build_graph",
     version="2",

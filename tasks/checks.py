@@ -1,8 +1,9 @@
 """Checks before a run: settings that do not fit together, and files that are missing."""
 
 import logging
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -136,7 +137,10 @@ MOST_UNKNOWN = 0.1
 """Largest share of tokens that MiniLM may lack: Japanese has .3."""
 
 SAMPLED = 200
-"""First rows of a corpus that show its language."""
+"""First rows of a corpus that show its language and the length of its documents."""
+
+BEGINNING = 2_000
+"""Characters of a text that show whether it has three sentences."""
 
 
 def default_encoder(corpus: CorpusConfig) -> str:
@@ -166,11 +170,44 @@ def default_encoder(corpus: CorpusConfig) -> str:
 
 def first_texts(corpus: CorpusConfig) -> list[str]:
     """Return the texts of the first rows of a corpus."""
+    return [text for row in first_rows(corpus) for text in texts_of(row)]
+
+
+def first_rows(corpus: CorpusConfig) -> "Iterator[Row]":
+    """Yield the readable ones of the first rows of a corpus."""
     from sentemb_core.corpus.columns import Row
     from sentemb_core.corpus.readers import rows
 
-    some = (row for row in islice(rows(corpus), SAMPLED) if isinstance(row, Row))
-    return [text for row in some for text in texts_of(row)]
+    return (row for row in islice(rows(corpus), SAMPLED) if isinstance(row, Row))
+
+
+def first_sizes(corpus: CorpusConfig) -> list[int]:
+    """Return the number of sentences of the first usable documents; of a long one, at least 3.
+
+    A corpus that cannot be read has none: the run refuses it with the reason.
+    """
+    from sentemb_core.corpus.checks import RefusedError, checked_document
+    from sentemb_core.corpus.sentences import splitter
+
+    split = splitter(corpus.splitter)
+    sizes: list[int] = []
+    with silent("sentemb_core.corpus"), suppress(SentembError):
+        for row in first_rows(corpus):
+            short = row._replace(text=row.text[:BEGINNING]) if isinstance(row.text, str) else row
+            with suppress(RefusedError):
+                sizes.append(len(checked_document(short, corpus, split, Counter()).sentences))
+    return sizes
+
+
+def lack_sentences(sizes: Sequence[int], least: int) -> bool:
+    """Return whether so few documents have so many sentences that the run may refuse the corpus.
+
+    A corpus that has no documents is refused for another reason.
+    """
+    from sentemb_core.corpus.documents import PAIRS_SHARE
+
+    share = 2 * PAIRS_SHARE  # the first documents are a sample
+    return sum(size >= least for size in sizes) < share * len(sizes)
 
 
 def texts_of(row: "Row") -> list[str]:

@@ -50,7 +50,8 @@ class CorpusConfig(Config):
     """Remove HTML from texts and counterparts: tags, scripts, comments, and escapes (`&amp;`)."""
     splitter: Splitter = "syntok"
     """Sentence splitter. regex: 30 times faster, less accurate. none: every text is one sentence,
-    for methods that need no documents."""
+    for methods that need no documents. words: parts of at most 8 words, which stand for sentences.
+    Left out: syntok, or words for rounds on texts of one sentence."""
     on_duplicate: OnDuplicate = "keep-first"
     """What to do with a repeated document id."""
     max_characters: int = Field(default=1_000_000, ge=1)

@@ -170,6 +170,8 @@ def _sentences(row: Row, config: CorpusConfig, split: Splitter) -> list[str]:
     if not all(isinstance(item, str) for item in items):
         raise RefusedError("not-a-string", items)
     _clean("\n".join(items), config.max_characters)
+    if config.splitter == "words":
+        items = [part for item in items for part in split(item)]
     return [item.strip() for item in items if not is_blank(item)]
 
 

@@ -135,8 +135,8 @@ class CorpusReport(Value):
             f"{what} needs documents of at least two sentences. Found one sentence in "
             f"{self.documents - self.documents_with_pairs} of "
             f"{counted(self.documents, 'document')}. Check the text column and the splitter "
-            "(--splitter). Texts that are single sentences need --splitter none and a method that "
-            "needs no pairs, such as simcse (`sentemb methods`)."
+            "(--splitter). Cut texts of one sentence into parts (--splitter words), or take "
+            "--splitter none and a method that needs no pairs, such as simcse (`sentemb methods`)."
             f"{'' if self.documents_with_counterpart else validation}"
         )
 

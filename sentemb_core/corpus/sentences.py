@@ -1,13 +1,14 @@
-"""Sentence splitters: paragraphs first, then syntok or one fast regular expression."""
+"""Sentence splitters: paragraphs first, then syntok or one fast regular expression; or words."""
 
 import re
 from collections.abc import Callable, Iterator
 from itertools import pairwise
-from typing import Literal
 from unicodedata import category
 
 from syntok import segmenter
 from syntok.tokenizer import Tokenizer
+
+from sentemb_core import types
 
 Splitter = Callable[[str], list[str]]
 
@@ -67,13 +68,29 @@ DENSE, DENSE_LENGTH = 8, 1_000
 of six open corpora three are: encoded files. syntok would take eight times as long for them."""
 
 
-def splitter(name: Literal["syntok", "regex", "none"]) -> Splitter:
+PART_WORDS = 8
+"""Most words of a part of a text that has no sentences (docs/data.md)."""
+
+
+def splitter(name: types.Splitter) -> Splitter:
     """Return the function text -> sentences of that name.
 
     syntok: 1 to 3 MB/s, 9 of short plain sentences; knows abbreviations. regex splits after `Dr.`.
-    none: the text is one sentence. No sentence is empty; white space becomes one space.
+    none: the text is one sentence. words: parts of a text that has no sentences. No sentence is
+    empty; white space becomes one space.
     """
-    return {"syntok": syntok_sentences, "regex": regex_sentences, "none": whole_text}[name]
+    return {
+        "syntok": syntok_sentences, "regex": regex_sentences, "none": whole_text,
+        "words": parts_of_words,
+    }[name]  # fmt: skip
+
+
+def parts_of_words(text: str) -> list[str]:
+    """Return parts of at most `PART_WORDS` words and of equal length, at least two of two words."""
+    words = text.split()
+    count = min(len(words), max(2, -(-len(words) // PART_WORDS)))
+    cuts = [len(words) * part // count for part in range(count + 1)] if words else []
+    return [" ".join(words[start:stop]) for start, stop in pairwise(cuts)]
 
 
 def whole_text(text: str) -> list[str]:

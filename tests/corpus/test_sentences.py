@@ -1,5 +1,6 @@
 """Splitting loses no character and gives no empty sentence."""
 
+import math
 from itertools import pairwise
 
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 from syntok import segmenter
 from syntok.tokenizer import Tokenizer
 
-from sentemb_core.corpus.sentences import same_text, splitter
+from sentemb_core.corpus.sentences import PART_WORDS, same_text, splitter
 from tests.examples import at_least
 
 SPLITTERS = ["syntok", "regex"]
@@ -83,6 +84,16 @@ def test_splitting_keeps_every_character_but_white_space(name: str, text: str) -
 def test_without_a_splitter_the_text_is_one_sentence() -> None:
     assert splitter("none")(" One.\n\nTwo. ") == ["One. Two."]
     assert splitter("none")(" \n") == []
+
+
+@given(st.lists(st.sampled_from(["an", "old", "émail", "1.", "?"]), max_size=60))
+def test_parts_of_words_hold_each_word_once_and_are_equally_long(words: list[str]):
+    parts = [part.split() for part in splitter("words")("  ".join(words))]
+    assert [word for part in parts for word in part] == words
+    sizes = [len(part) for part in parts]
+    assert max(sizes, default=0) <= PART_WORDS
+    assert max(sizes, default=0) - min(sizes, default=0) <= 1
+    assert len(parts) == min(len(words), max(2, math.ceil(len(words) / PART_WORDS)))
 
 
 def test_same_text_ignores_letter_case_and_white_space() -> None:

@@ -161,3 +161,38 @@ def test_values_of_models_count_as_given():
     training = completed(method).training
     assert training.method == SimCSE(temperature=0.1)
     assert training.learning_rate == PRETRAINED["training"]["learning_rate"]
+
+
+@pytest.mark.parametrize("column", ["text", "sentences"])
+@pytest.mark.parametrize(
+    ("texts", "asked", "splitter", "distance"),
+    [
+        (["one two three four five"], {}, "words", 1),
+        ([" ".join(f"w{k}" for k in range(24))], {}, "words", 2),
+        (["One is here.", "Two is there."], {}, "syntok", 1),
+        (["One is here.", "Two is there.", "Three is away."], {}, "syntok", 2),
+        (["one two three four five"], {"corpus.splitter": "none"}, "none", 1),
+        (["one two three four five"], {"annotation.min_distance": 3}, "words", 3),
+    ],
+)
+def test_short_documents_have_settings_with_which_they_give_pairs(
+    texts: list[str], asked: dict[str, Any], splitter: str, distance: int, column: str,
+    tmp_path: Path,
+):  # fmt: skip
+    value = texts if column == "sentences" else " ".join(texts)
+    source = tmp_path / "short.jsonl"
+    source.write_text("\n".join(json.dumps({column: value}) for _ in range(300)), "utf-8")
+    run = completed(
+        InfoCSEIDC.model_validate(
+            nested({"corpus.source": str(source), "encoder.name": "static"} | asked)
+        )
+    )
+    assert (run.corpus.splitter, run.annotation.min_distance) == (splitter, distance)
+    assert completed(run) == run
+
+
+def test_a_method_that_needs_no_pairs_keeps_texts_of_one_sentence(tmp_path: Path):
+    source = tmp_path / "short.jsonl"
+    source.write_text('{"text": "one two three four five"}\n' * 300, "utf-8")
+    config = {"corpus.source": str(source), "encoder.name": "minilm"} | SIMCSE
+    assert completed(MethodRun.model_validate(nested(config))).corpus.splitter == "syntok"

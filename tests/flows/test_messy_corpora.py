@@ -7,10 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from flows.defaults import completed
 from flows.infocse_idc import self_train
 from flows.retriever import add_retriever
-from sentemb_core.config.run import InfoCSEIDC
+from sentemb_core.config.run import AnnotationConfig, InfoCSEIDC
 from sentemb_core.store.objects import Store
+from tasks.artifacts import RunResult
 from tasks.execution import without_prefect
 from tasks.verdict import verdict_on
 
@@ -57,30 +59,68 @@ def baskets(rng: np.random.Generator) -> Iterator[Row]:
         yield {"sentences": [*items, f"part {k} of {rng.choice(PRODUCTS)}"], "title": f"part {k}"}
 
 
+def notes(rng: np.random.Generator) -> Iterator[Row]:
+    """Notes of one sentence without a mark, of 3 to 16 words."""
+    for k in range(400):
+        words = [f"{rng.choice(PRODUCTS)} {rng.choice(VERBS)}" for _ in range(rng.integers(1, 8))]
+        yield {"text": f"{' '.join(words)} note{k}", "title": f"{words[0]} note{k}"}
+
+
+def questions(rng: np.random.Generator) -> Iterator[Row]:
+    """Two sentences each, and no counterpart."""
+    for k in range(700):
+        product, verb = rng.choice(PRODUCTS), rng.choice(VERBS)
+        yield {"text": f"How do I {verb} the {product} {k % 90}? The {product} {k % 90} waits."}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("made", [tickets, manuals, baskets])
 def test_a_messy_corpus_ends_level_with_bm25(
     made: Callable[[np.random.Generator], Iterator[Row]], tmp_path: Path, home: Path
 ):
-    source = tmp_path / "corpus.jsonl"
-    rows = made(np.random.default_rng(0))
-    lines = (json.dumps({"id": f"d{k}", **row}) for k, row in enumerate(rows))
-    source.write_text("\n".join(lines), encoding="utf-8")
-    short = {"steps": 40, "batch_size": 32, "learning_rate": 5e-3}
-    config = InfoCSEIDC.model_validate(
-        {
-            "corpus": {"source": str(source), "id_column": "id", "counterpart_column": "title"},
-            "encoder": {"dim": 32, "vocabulary": 1_000},
-            "initialiser": {"method": "conpono", **short},
-            "training": short,
-            "annotation": {"min_distance": 2, "positives": "related"},
-            "rounds": {"max_rounds": 1},
-        }
-    )
-    with without_prefect(Store.default()):
-        run = add_retriever(self_train(config, lambda _: None), config)
+    config = small_run(made, tmp_path / "corpus.jsonl")
+    pairs = {"min_distance": 2, "positives": "related"}
+    run = retriever_of(config.model_copy(update={"annotation": AnnotationConfig(**pairs)}))
     verdict = verdict_on(run, None)
     assert verdict.queries > 100
     for beside in verdict.comparisons:
         assert not beside.below
         assert beside.high >= 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("made", "splitter"), [(notes, "words"), (questions, "syntok")])
+def test_a_corpus_of_short_texts_ends_level_with_bm25(
+    made: Callable[[np.random.Generator], Iterator[Row]], splitter: str, tmp_path: Path, home: Path
+):
+    config = completed(small_run(made, tmp_path / "corpus.jsonl"))
+    assert config.corpus.splitter == splitter
+    run = retriever_of(config)
+    assert len(run.rows) > 2
+    verdict = verdict_on(run, None)
+    assert verdict.queries > 100 or made is questions
+    assert not any(beside.below for beside in verdict.comparisons)
+
+
+def small_run(made: Callable[[np.random.Generator], Iterator[Row]], source: Path) -> InfoCSEIDC:
+    """A short run from nothing on made rows; it states no pairs."""
+    rows = list(made(np.random.default_rng(0)))
+    lines = (json.dumps({"id": f"d{k}", **row}) for k, row in enumerate(rows))
+    source.write_text("\n".join(lines), encoding="utf-8")
+    short = {"steps": 40, "batch_size": 32, "learning_rate": 5e-3}
+    title = "title" if "title" in rows[0] else None
+    return InfoCSEIDC.model_validate(
+        {
+            "corpus": {"source": str(source), "id_column": "id", "counterpart_column": title},
+            "encoder": {"name": "static", "dim": 32, "vocabulary": 1_000},
+            "initialiser": {"method": "conpono", **short},
+            "training": short,
+            "rounds": {"max_rounds": 1},
+        }
+    )
+
+
+def retriever_of(config: InfoCSEIDC) -> RunResult:
+    """The finished rounds of a run, with its retriever."""
+    with without_prefect(Store.default()):
+        return add_retriever(self_train(config, lambda _: None), config)
