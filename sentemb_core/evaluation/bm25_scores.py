@@ -13,15 +13,16 @@ from jaxtyping import Float64
 from sentemb_core.corpus.validation_pool import ValidationPool, pool_sentences
 from sentemb_core.evaluation.sts import StsPairs
 from sentemb_core.evaluation.validation_scores import Scorers
-from sentemb_core.retrieval.bm25 import BM25, ENGLISH, LUCENE, Form
+from sentemb_core.retrieval.bm25 import BM25, ENGLISH, LUCENE, Form, WordCounts
 
 
 def bm25_scorers(
     documents: Sequence[str], candidates: Sequence[str], form: Form = LUCENE
 ) -> Scorers:
     """Return BM25 of whole texts, in both directions."""
-    of_candidates, of_documents = (BM25(texts, form, ENGLISH) for texts in (candidates, documents))
-    return Scorers(of_candidates.score_rows(documents), of_documents.score_rows(candidates))
+    sides = WordCounts(candidates), WordCounts(documents)
+    of_candidates, of_documents = (BM25(words, form, ENGLISH) for words in sides)
+    return Scorers(of_candidates.score_rows(sides[1]), of_documents.score_rows(sides[0]))
 
 
 def word_similarities(pairs: StsPairs) -> Float64[np.ndarray, " pairs"]:

@@ -22,7 +22,6 @@ from collections.abc import (
     Generator,
     Iterable,
     Iterator,
-    Mapping,
     Sequence,
 )
 from contextlib import contextmanager
@@ -114,12 +113,45 @@ PRODUCT_THESIS = Form(tf="relative", idf="log", k3=None)
 sum runs over the positions of the query. The thesis states no k1 and b; ours are Lucene's."""
 
 
+class WordCounts:
+    """Words of texts, counted once: for terms of every kind, as an index and as queries."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self.vocabulary = known = dict[str, int]()
+        ids = ((known.setdefault(word, len(known)) for word in words(text)) for text in texts)
+        self._blocks = _counts(ids)
+
+    def of_terms(
+        self, terms: Callable[[str], Iterator[str]], vocabulary: dict[str, int], *, grow: bool
+    ) -> Any:
+        """Return the number of occurrences of each term in each text: sparse [texts, vocabulary].
+
+        Args:
+            terms: Terms of a text, which are those of its words in a row.
+            vocabulary: The column of each term.
+            grow: Whether other terms get a new column, in the order of their first appearance.
+        """
+        found = (self._columns(terms(word), vocabulary, grow=grow) for word in self.vocabulary)
+        of_words = _stacked(_counts(found), len(vocabulary))
+        counts = _stacked(
+            [block @ of_words[: block.shape[1]] for block in self._blocks], len(vocabulary)
+        )
+        counts.sort_indices()
+        return counts
+
+    @staticmethod
+    def _columns(terms: Iterator[str], vocabulary: dict[str, int], *, grow: bool) -> Iterator[int]:
+        if grow:
+            return (vocabulary.setdefault(term, len(vocabulary)) for term in terms)
+        return (vocabulary[term] for term in terms if term in vocabulary)
+
+
 class BM25:
     """An index over texts; scores do not depend on the hash seed of the process."""
 
     def __init__(
         self,
-        texts: Sequence[str],
+        texts: Sequence[str] | WordCounts,
         form: Form = LUCENE,
         stop_words: Collection[str] = frozenset(),
         terms: Callable[[str], Iterator[str]] = words,
@@ -128,23 +160,17 @@ class BM25:
         self.stop_words = stop_words
         self.terms = terms
         self.vocabulary = {"": 0}  # an entry of no text, so that an index without words works
-        known = self.vocabulary
-        ids = ((known.setdefault(word, len(known)) for word in self._words(text)) for text in texts)
-        self._weights = _weights(_counts(ids, known), form)
+        self._weights = _weights(self._counts(texts, grow=True), form)
 
     def scores(self, queries: Sequence[str]) -> Float64[np.ndarray, "queries texts"]:
         """Return the score of every indexed text for every query; 0 without a common word."""
         return self.score_rows(queries)(np.arange(len(queries)))
 
     def score_rows(
-        self, queries: Sequence[str]
+        self, queries: Sequence[str] | WordCounts
     ) -> Callable[[Int64[np.ndarray, " rows"]], Float64[np.ndarray, "rows texts"]]:
         """Return a function from places of queries to their scores, for reading in blocks."""
-        known = [
-            [self.vocabulary[word] for word in self._words(query) if word in self.vocabulary]
-            for query in queries
-        ]
-        weights = _counts(known, self.vocabulary).astype(np.float64)
+        weights = self._counts(queries, grow=False).astype(np.float64)
         weights.data = self.form.query_weights(weights.data)
 
         def scores(rows: Int64[np.ndarray, " rows"]) -> Float64[np.ndarray, "rows texts"]:
@@ -164,8 +190,12 @@ class BM25:
         index.vocab_dict, index.nonoccurrence_array = self.vocabulary, None
         index.save(folder, show_progress=False)
 
-    def _words(self, text: str) -> Iterator[str]:
-        return (word for word in self.terms(text) if word not in self.stop_words)
+    def _counts(self, texts: Sequence[str] | WordCounts, *, grow: bool) -> Any:
+        counted = texts if isinstance(texts, WordCounts) else WordCounts(texts)
+        return counted.of_terms(self._terms, self.vocabulary, grow=grow)
+
+    def _terms(self, text: str) -> Iterator[str]:
+        return (term for term in self.terms(text) if term not in self.stop_words)
 
 
 class StoredBM25:
@@ -226,14 +256,16 @@ def _weights(counts: Any, form: Form) -> Any:
     return weights
 
 
-def _counts(texts: Iterable[Iterable[int]], vocabulary: Mapping[str, int]) -> Any:
-    """Return the number of occurrences of each word in each text: sparse [texts, vocabulary].
+def _counts(texts: Iterable[Iterable[int]]) -> list[Any]:
+    """Return the number of occurrences of each id in each text: sparse blocks [texts, ids].
 
     Texts are counted in blocks, so that memory never holds one number for each word of all texts.
     """
     left = iter(texts)
-    blocks = [_counts_of_block(some) for some in iter(lambda: list(islice(left, TEXTS)), [])]
-    width = len(vocabulary)
+    return [_counts_of_block(some) for some in iter(lambda: list(islice(left, TEXTS)), [])]
+
+
+def _stacked(blocks: Sequence[Any], width: int) -> Any:
     for block in blocks:
         block.resize((block.shape[0], width))
     return sparse.vstack(blocks, "csr") if blocks else sparse.csr_array((0, width))

@@ -7,13 +7,14 @@ tokens, in both directions.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 from jaxtyping import Bool, Float, Float32, Int64
 
 from sentemb_core.evaluation.ranking import ScoreRows
 from sentemb_core.evaluation.validation_scores import Scorers
+from sentemb_core.retrieval.bm25 import WordCounts
 from sentemb_core.retriever.fusion import Among, Scores, first_places, fused, ranked_again
 from sentemb_core.retriever.spec import RERANKED, TOKEN_SHARES, RetrieverSpec, Words
 from sentemb_core.retriever.tokens import (
@@ -65,6 +66,10 @@ class Readings:
         compare=False,
     )
 
+    @cached_property
+    def words(self) -> WordCounts:
+        return WordCounts(self.texts)
+
     def lexical_scores(self, kind: Words, candidates: "Readings") -> ScoreRows:
         """Return the lexical scores of the candidates for these texts.
 
@@ -72,7 +77,7 @@ class Readings:
         """
         key = kind, id(candidates)
         if key not in self._lexical:
-            scores = lexical_scores(kind, self.texts, candidates.texts)
+            scores = lexical_scores(kind, self.words, candidates.words)
             self._lexical[key] = candidates, scores  # which keeps the id
         return self._lexical[key][1]
 

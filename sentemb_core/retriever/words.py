@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float64, Int64
 
 from sentemb_core.evaluation.ranking import ScoreRows
-from sentemb_core.retrieval.bm25 import BM25, ENGLISH
+from sentemb_core.retrieval.bm25 import BM25, ENGLISH, WordCounts
 from sentemb_core.retriever.fusion import Scores, fused
 from sentemb_core.retriever.spec import Words
 from sentemb_core.tokenize import words
@@ -47,7 +47,9 @@ TERMS: dict[Words, tuple[Callable[[str], Iterator[str]], ...]] = {
 }
 
 
-def lexical_scores(kind: Words, queries: Sequence[str], texts: Sequence[str]) -> ScoreRows:
+def lexical_scores(
+    kind: Words, queries: Sequence[str] | WordCounts, texts: Sequence[str] | WordCounts
+) -> ScoreRows:
     """Return the lexical score of every text for every query: the sum of standardised BM25s."""
     parts = [BM25(texts, terms=terms).score_rows(queries) for terms in TERMS[kind]]
 
