@@ -57,6 +57,7 @@ from tasks.validate import (
     recall_at_5,
     validate_encoder,
 )
+from tasks.workers import workers_of
 
 C = TypeVar("C", bound=RunConfig)
 
@@ -67,7 +68,7 @@ OnRow = Callable[[EncoderResult], None]
 def run_pipeline(config: C, loop: Callable[[C, OnRow], RunResult]) -> Outcome:
     """Run a method's loop as a recorded and tracked run, and publish its best encoder."""
     config = completed(config)
-    with monitored_run(config) as monitor:
+    with workers_of(config), monitored_run(config) as monitor:
         result = loop(config, monitor)
         result = add_mapped_encoders(result, config, monitor)
         result = add_retriever(result, config)

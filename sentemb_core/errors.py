@@ -131,7 +131,7 @@ class OutOfMemoryError(SentembError, MemoryError, code="E603", exit_code=5):
 
 
 class OtherDeviceError(SentembError, RuntimeError, code="E604", exit_code=5):
-    """A stage would run on another kind of device than its key names."""
+    """A stage would run on another kind of device, or with other code, than its key names."""
 
 
 class BrokenFileError(SentembError, OSError, code="E605", exit_code=5):

@@ -31,6 +31,7 @@ from sentemb_core.store.stages import Stage, StageKey
 from sentemb_core.store.status import Status, status_of, status_of_shards
 from sentemb_core.types import ArtifactRef
 from tasks.setting_names import in_settings
+from tasks.workers import run_stage
 
 if TYPE_CHECKING:
     from prefect import Flow
@@ -48,7 +49,7 @@ class InProcess:
         self.store = store
 
     def run_stage(self, stage: Stage, arguments: Arguments) -> Any:
-        return stage.run(self.store, arguments)
+        return run_stage(stage, self.store, arguments)
 
     def run_sub_flow(self, label: str, call: Callable[[], R]) -> R:
         return call()

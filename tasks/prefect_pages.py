@@ -78,13 +78,19 @@ def link(key: str, url: str, text: str) -> None:
 @contextmanager
 def progress(label: str, total: int) -> Generator[terminal.Update, None, None]:
     """Yield a function that shows progress on the terminal, in the log and on Prefect's page."""
-    from prefect.artifacts import create_progress_artifact, update_progress_artifact
 
-    bar = _call(lambda: create_progress_artifact(0.0, artifact_key(label), label))
+    def create() -> object:
+        from prefect.artifacts import create_progress_artifact
+
+        return create_progress_artifact(0.0, artifact_key(label), label)
+
+    bar = _call(create)
     last = time.monotonic()
 
     def show_on_page(done: int) -> None:
         if isinstance(bar, UUID):
+            from prefect.artifacts import update_progress_artifact
+
             share = 100.0 * min(1.0, done / max(1, total))
             _call(lambda: update_progress_artifact(bar, share))
 

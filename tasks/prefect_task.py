@@ -29,6 +29,7 @@ from sentemb_core.store.records import Record
 from sentemb_core.store.seals import canonical
 from sentemb_core.store.stages import Stage
 from tasks.stage import STAGES, bound
+from tasks.workers import run_stage
 
 
 def prefect_task(stage: Stage, options: dict[str, Any]) -> Task[..., Any]:
@@ -54,7 +55,7 @@ def _body(stage: Stage) -> Callable[..., Any]:
     @wraps(stage.function)
     def body(*args: Any, **kwargs: Any) -> Any:
         arguments = bound(stage, *args, **kwargs)
-        return stage.run(Store.default(), arguments, refresh=_refreshes())
+        return run_stage(stage, Store.default(), arguments, refresh=_refreshes())
 
     return body
 

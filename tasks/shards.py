@@ -7,12 +7,18 @@ a corpus with further or changed documents runs again only in the shards that ch
 
 import logging
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextvars import copy_context
+from functools import partial
 
 from sentemb_core.errors import SentembError, ShardError
 from sentemb_core.formats import counted
+from sentemb_core.progress import progress
 from sentemb_core.store.stages import Stage
+from sentemb_core.termination import cleaning_up
 from sentemb_core.types import ArtifactRef
-from tasks.execution import Arguments, ends_all_parts, in_sub_flow
+from tasks.execution import Arguments, ends_all_parts, in_sub_flow, is_dry_run
+from tasks.workers import Workers, compute_elsewhere, current_workers
 
 log = logging.getLogger("sentemb_core.run")
 
@@ -47,23 +53,51 @@ def results_by_shard(
     Raises:
         ShardError: Some calls failed. The results of the others are stored.
     """
-    results: list[ArtifactRef] = []
+    results: dict[int, ArtifactRef] = {}
     failed: dict[int, Exception] = {}
 
+    def run_one(number: int, call: Arguments) -> None:
+        log.debug("%s: shard %d of %d", stage.name, number, len(calls))
+        try:
+            results[number] = run(call)
+        except Exception as error:
+            if ends_all_parts(error):
+                raise
+            failed[number] = error
+
     def run_all() -> None:
-        for number, call in enumerate(calls, 1):
-            log.debug("%s: shard %d of %d", stage.name, number, len(calls))
-            try:
-                results.append(run(call))
-            except Exception as error:
-                if ends_all_parts(error):
-                    raise
-                failed[number] = error
+        workers = None if is_dry_run() else current_workers()
+        jobs = [partial(run_one, number, call) for number, call in enumerate(calls, 1)]
+        if workers:
+            _run_in_workers(stage.name, jobs, workers)
+        else:
+            for job in jobs:
+                job()
 
     in_sub_flow(f"{stage.name}: {len(calls)} shards", run_all)
     if failed:
         raise _error_of(stage.name, failed, len(calls))
-    return results
+    return [results[number] for number in sorted(results)]
+
+
+def _run_in_workers(name: str, jobs: Sequence[Callable[[], None]], workers: Workers) -> None:
+    """Run jobs, as many at once as the workers take; the first error that one raises ends all."""
+    with ThreadPoolExecutor(workers.in_flight) as threads, progress(name, len(jobs)) as advance:
+        contexts = [copy_context() for _ in jobs]
+        for context in contexts:
+            context.run(compute_elsewhere, workers)
+        futures = [
+            threads.submit(context.run, job) for context, job in zip(contexts, jobs, strict=True)
+        ]
+        try:
+            for done, future in enumerate(as_completed(futures), 1):
+                future.result()
+                advance(done)
+        except BaseException:
+            cleaning_up()
+            workers.stop()
+            threads.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 def _error_of(name: str, failed: dict[int, Exception], count: int) -> ShardError:

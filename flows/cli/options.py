@@ -74,6 +74,8 @@ class RunOptions:
     look for their counterparts), similar (both). Default: both."""
     seed: Annotated[int | None, Parameter(validator=NotNegative)] = None
     """Seed of random weights, batches and samples in every part. Default: 42."""
+    workers: Annotated[int | None, Parameter(validator=AtLeastOne)] = None
+    """Processes that compute the shards of a large corpus, with the same results. Default: 1."""
 
 
 NO_RUN_OPTIONS = RunOptions()
@@ -93,6 +95,7 @@ SETTINGS: Mapping[str, str] = {
     "returns": "returns",
     "task": "task",
     "seed": "seed",
+    "workers": "workers",
 }
 """Field of `RunOptions` -> path of the setting that it sets."""
 

@@ -171,9 +171,10 @@ def begin(config: AnyRun) -> None:
     """
     from flows.pipeline import texts_and_start
     from tasks.execution import without_prefect
+    from tasks.workers import workers_of
 
     import_models()
-    with suppress(Exception), without_prefect(Store.default()):
+    with suppress(Exception), without_prefect(Store.default()), workers_of(config):
         texts_and_start(config)
 
 

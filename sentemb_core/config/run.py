@@ -370,6 +370,9 @@ class RunConfig(Config):
     gate: GateConfig = GateConfig()
     register_model: bool = True
     """Register the best encoder and ask the gate."""
+    workers: int = Field(default=1, ge=1, exclude_if=lambda workers: workers == 1)
+    """Processes of this machine that compute the shards of a large corpus (docs/scale.md). Results
+    do not depend on it."""
 
     @model_validator(mode="after")
     def _method_fits_the_run(self) -> "RunConfig":

@@ -174,11 +174,20 @@ class Stage:
                 return Miss(f"record unusable: {error}")
         return record
 
-    def run(self, store: Store, arguments: Mapping[str, Any], *, refresh: bool = False) -> Any:
+    def run(
+        self,
+        store: Store,
+        arguments: Mapping[str, Any],
+        *,
+        refresh: bool = False,
+        compute: "Compute | None" = None,
+    ) -> Any:
         """Return the result; compute it if no usable record exists, or on `refresh`.
 
         The record is written before this returns, so a later run finds it whatever happens next.
+        `compute` replaces `Stage.compute`: a worker computes.
         """
+        compute = compute or Stage.compute
         key = self.key(arguments)
         known = Miss("refresh") if refresh else self.look_up(store, key)
         check()
@@ -189,7 +198,7 @@ class Stage:
         with store.claim(f"{self.name}-{key.digest}"):
             # another process may have written the record during the wait
             known = known if refresh else self.look_up(store, key)
-            record = known if isinstance(known, Record) else self._compute(store, key, arguments)
+            record = known if isinstance(known, Record) else compute(self, store, key, arguments)
             hit = record is known
             record = self.share(store, record, replace=refresh)
         runs.note(record, hit=hit)
@@ -225,7 +234,8 @@ class Stage:
         """Return plain JSON as a result of the annotated type (`ValueError` if it has another)."""
         return TypeAdapter(self.returns).validate_python(value)
 
-    def _compute(self, store: Store, key: StageKey, arguments: Mapping[str, Any]) -> Record:
+    def compute(self, store: Store, key: StageKey, arguments: Mapping[str, Any]) -> Record:
+        """Call the function, and return the record of its result, which is stored."""
         if "device" in self.numeric:
             require_device(key.parts["numeric.device"])
         log.info("%s runs (%s).", self.name, key.digest[:12])
@@ -261,6 +271,10 @@ class Stage:
     def returns(self) -> Any:
         """Return the type of a result, from the function's annotation."""
         return get_type_hints(self.function)["return"]
+
+
+Compute = Callable[[Stage, Store, StageKey, Mapping[str, Any]], Record]
+"""What computes a stage whose claim is held, and returns its record."""
 
 
 def normal(value: Any, where: str) -> Any:

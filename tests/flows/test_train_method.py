@@ -207,7 +207,7 @@ def test_the_report_of_one_training_has_its_curve_and_is_in_the_home_of_today(
     assert (page.parent,) in [record.args for record in caplog.records]
     assert not (tmp_path / "old").exists()
     before = page.read_bytes()
-    monkeypatch.setattr(type(draw_report.stage), "_compute", None)  # nothing is drawn again
+    monkeypatch.setattr(type(draw_report.stage), "compute", None)  # nothing is drawn again
     assert write_report_of(moved, config).read_bytes() == before
 
 
