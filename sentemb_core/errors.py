@@ -150,6 +150,10 @@ class ShardError(SentembError, RuntimeError, code="E608", exit_code=3):
     """A stage failed on some shards of a corpus. The results of the others are stored."""
 
 
+class ClusterError(SentembError, ConnectionError, code="E609", exit_code=5):
+    """The scheduler of a Dask cluster does not answer, or has no worker."""
+
+
 class GateRefusedError(SentembError, code="E701", exit_code=4):
     """The candidate did not pass the gate; the champion stays."""
 

@@ -23,7 +23,13 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 from pydantic import BaseModel
 
 from sentemb_core.config.run import RunConfig
-from sentemb_core.errors import SentembError, ServerLostError, SharedStoreError, StorageError
+from sentemb_core.errors import (
+    ClusterError,
+    SentembError,
+    ServerLostError,
+    SharedStoreError,
+    StorageError,
+)
 from sentemb_core.store import records
 from sentemb_core.store.objects import Store
 from sentemb_core.store.records import Record, refs_in
@@ -310,7 +316,7 @@ def isolate_errors(label: str, compute: Callable[[], R]) -> tuple[R | None, str]
 def ends_all_parts(error: Exception) -> bool:
     """Return whether every later part would fail as well: by a store or Prefect's server."""
     if isinstance(error, SentembError):
-        return isinstance(error, StorageError | ServerLostError | SharedStoreError)
+        return isinstance(error, StorageError | ServerLostError | SharedStoreError | ClusterError)
     from httpx import TransportError
     from prefect.exceptions import PrefectHTTPStatusError
 

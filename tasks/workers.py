@@ -156,7 +156,7 @@ _of_shard: ContextVar[Workers | None] = ContextVar("workers of the shard", defau
 @contextmanager
 def workers_of(config: RunConfig) -> Generator[None, None, None]:
     """In this block the shards of stages are computed as the run's settings say."""
-    workers = LocalWorkers(config.workers) if config.workers > 1 else None
+    workers = _workers(config)
     token = _of_run.set(workers)
     try:
         yield
@@ -164,6 +164,14 @@ def workers_of(config: RunConfig) -> Generator[None, None, None]:
         _of_run.reset(token)
         if workers:
             workers.stop()
+
+
+def _workers(config: RunConfig) -> Workers | None:
+    if config.cluster:
+        from tasks.cluster import Cluster  # an extra
+
+        return Cluster(config.cluster)
+    return LocalWorkers(config.workers) if config.workers > 1 else None
 
 
 def current_workers() -> Workers | None:

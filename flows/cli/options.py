@@ -76,6 +76,9 @@ class RunOptions:
     """Seed of random weights, batches and samples in every part. Default: 42."""
     workers: Annotated[int | None, Parameter(validator=AtLeastOne)] = None
     """Processes that compute the shards of a large corpus, with the same results. Default: 1."""
+    cluster: str | None = None
+    """Address of a Dask scheduler whose workers compute the shards: tcp://127.0.0.1:8786, or tls://
+    for other hosts. Default: none."""
 
 
 NO_RUN_OPTIONS = RunOptions()
@@ -96,6 +99,7 @@ SETTINGS: Mapping[str, str] = {
     "task": "task",
     "seed": "seed",
     "workers": "workers",
+    "cluster": "cluster",
 }
 """Field of `RunOptions` -> path of the setting that it sets."""
 

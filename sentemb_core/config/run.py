@@ -373,6 +373,8 @@ class RunConfig(Config):
     workers: int = Field(default=1, ge=1, exclude_if=lambda workers: workers == 1)
     """Processes of this machine that compute the shards of a large corpus (docs/scale.md). Results
     do not depend on it."""
+    cluster: str | None = Field(default=None, exclude_if=lambda cluster: cluster is None)
+    """Address of a Dask scheduler whose workers compute the shards, in place of `workers`."""
 
     @model_validator(mode="after")
     def _method_fits_the_run(self) -> "RunConfig":

@@ -31,9 +31,11 @@ from tests.waiting import soon
 TINY = EncoderConfig(dim=8, vocabulary=300)
 
 
-def vectors_of(source: Path, workers: int) -> tuple[ArtifactRef, ArtifactRef]:
-    """Tokens and vectors of a corpus in shards, computed by so many workers."""
-    with workers_of(tiny_run(source, workers=workers)):
+def vectors_of(
+    source: Path, workers: int, cluster: str | None = None
+) -> tuple[ArtifactRef, ArtifactRef]:
+    """Tokens and vectors of a corpus in shards, computed by so many workers, or by a cluster."""
+    with workers_of(tiny_run(source, workers=workers, cluster=cluster)):
         corpus = CorpusConfig(
             source=str(source), id_column="id", sentences_column="sentences", shard_sentences=60
         )

@@ -48,7 +48,7 @@ def test_every_value_of_a_run_is_listed(options: Json):
     }
     found = {path: setting.value for path, setting in listed(run).items()}
     unwritten = {path: 1 for path in found if path.endswith(".devices")}  # defaults without a key
-    unwritten |= {"corpus.shard_sentences": None, "workers": 1}
+    unwritten |= {"corpus.shard_sentences": None, "workers": 1, "cluster": None}
     assert json.loads(json.dumps(found)) == values | unwritten
 
 
