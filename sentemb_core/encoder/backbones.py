@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from sentemb_core.encoder.folder_files import first_folder, read_json
 from sentemb_core.errors import UsageError
+from sentemb_core.redaction import first_line
 from sentemb_core.types import Json, Pooling
 
 T5_FAMILY = {"t5", "mt5", "umt5"}
@@ -168,6 +169,25 @@ def require_fit(backbone: Any, pooling: Pooling, max_length: int) -> None:
             f"max_length must not exceed the {longest} positions of this encoder, found "
             f"{max_length}. Lower it."
         )
+
+
+def require_every_length(folder: Path, backbone: Any) -> None:
+    """Refuse a transformer of a folder that reads texts of certain lengths only, by two trials.
+
+    Nystromformer without its own tokenizer does, and any with `chunk_size_feed_forward`.
+
+    Raises:
+        UsageError: E001, with the length and the error.
+    """
+    for length in (2, 3):
+        try:
+            with torch.inference_mode():
+                backbone(input_ids=torch.zeros(1, length, dtype=torch.long))
+        except Exception as error:  # every architecture has errors of its own
+            raise UsageError(
+                f"A sentence encoder reads texts of any length; the transformer in {folder} fails "
+                f"at {length} tokens: {first_line(error).rstrip('.')}. Take another encoder."
+            ) from error
 
 
 def require_pooling(backbone: Any, pooling: Pooling) -> None:

@@ -21,6 +21,7 @@ from sentemb_core.encoder.backbones import (
     is_causal,
     keep_table_once,
     refuse_generators,
+    require_every_length,
     require_fit,
     token_vectors,
 )
@@ -165,6 +166,7 @@ def read_parts(folder: Path, *, packaged: bool = False) -> Parts:
             with _quiet_transformers():
                 tokenizer = read_tokenizer(root)
                 backbone = _read_backbone(root)
+                require_every_length(folder, backbone)
             parts = backbone, tokenizer.backend_tokenizer, tokenizer_settings(tokenizer)
         require_rows(folder, *parts[:2])
         return parts

@@ -169,7 +169,12 @@ def rows_in_model2vec(folder: Path) -> None:
     (folder / "modules.json").write_text(json.dumps(listed))
 
 
+def even_lengths_only(folder: Path) -> None:
+    edit_json(folder / "config.json", chunk_size_feed_forward=2)
+
+
 FOREIGN = [
+    (even_lengths_only, UsageError, r"\b3 tokens"),
     (adapter_beside, UsageError, r"adapter_config\.json.*merge_and_unload"),
     (adapter_alone, UsageError, r"adapter_config\.json.*merge_and_unload"),
     (without_tokenizer, MissingEncoderError, r"tokenizer\.json"),
