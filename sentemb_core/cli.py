@@ -43,6 +43,7 @@ from sentemb_core.options import (
     Top,
     Update,
 )
+from sentemb_core.progress import progress
 from sentemb_core.store.machine import keep_to_quota
 from sentemb_core.types import Map
 
@@ -262,8 +263,8 @@ def annotate(
             f"A picture shows at most {MOST_DRAWN:,} sentences, and the document has "
             f"{len(sentences):,}. Leave --picture out, or name a shorter document."
         )
-    with open_encoder(model) as encoder:
-        vectors = embed_texts(encoder, sentences, role="sentence")
+    with open_encoder(model) as encoder, progress("encode sentences", len(sentences)) as update:
+        vectors = embed_texts(encoder, sentences, role="sentence", progress=update)
         unknown, tokens = unknown_tokens(encoder.tokenizer, sentences)
     if 2 * unknown >= tokens:
         console.remark(
@@ -379,7 +380,6 @@ def postprocess(
     from sentemb_core.encoder.batching import pooled_vectors
     from sentemb_core.encoder.card import CardFacts, base_of, model_card
     from sentemb_core.postprocess.encoder_maps import with_map
-    from sentemb_core.progress import progress
 
     with open_encoder(model) as encoder, open_documents(checked) as documents:
         texts = first_sentences(documents / "documents.parquet", MOST_SENTENCES)
@@ -418,7 +418,6 @@ def words(
     from sentemb_core.corpus.table import first_sentences
     from sentemb_core.encoder.card import CardFacts, model_card
     from sentemb_core.encoder.word_vectors import word_encoder
-    from sentemb_core.progress import progress
 
     with open_documents(checked) as documents:
         texts = first_sentences(documents / "documents.parquet", None)

@@ -199,6 +199,14 @@ def test_annotate_draws_a_document(call, model, corpus, tmp_path):
     assert len(result["sentences"]) == len(result["clusters"]) == 3
 
 
+def test_annotate_counts_the_sentences_that_it_encodes(call, model, corpus, monkeypatch):
+    monkeypatch.setattr("sentemb_core.progress.EVERY", 0.0)
+    err = call("annotate", model, corpus, "--document", "d1", *COLUMNS)[2]
+    shown = [line for line in err.splitlines() if "encode sentences" in line]
+    done, total = re.search(r"(\d+) of (\d+)", shown[-1]).groups()
+    assert done == total
+
+
 def test_annotate_says_that_the_font_lacks_letters(call, model, tmp_path):
     source = written(tmp_path / "news.jsonl", {"id": "d", "sentences": ["It rains.", "雨が降る。"]})
     asked = ("--document", "d", "--picture", str(tmp_path / "graph.svg"), "--id-column", "id")

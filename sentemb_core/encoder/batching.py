@@ -128,14 +128,19 @@ def _encoded(
 
 
 def embed_texts(
-    encoder: Encoder, texts: Sequence[str], dtype: Precision = "float32", *, role: Role = "text"
+    encoder: Encoder,
+    texts: Sequence[str],
+    dtype: Precision = "float32",
+    *,
+    role: Role = "text",
+    progress: Callable[[int], None] | None = None,
 ) -> Float32[np.ndarray, "n dim"]:
     """Return the vectors of texts of one role: tokenise and encode.
 
     Raises:
         BadEmbeddingError: As `encode`.
     """
-    return encode(encoder, encoder.tokenise(texts, role), dtype=dtype)
+    return encode(encoder, encoder.tokenise(texts, role), dtype=dtype, progress=progress)
 
 
 def equal_to(sequences: Sequence[np.ndarray]) -> Int64[np.ndarray, " n"]:
