@@ -57,8 +57,8 @@ class Score(Value):
 
     @property
     def label(self) -> str:
-        """The system as errors and dry runs name it: `one less two`, `one with BM25`."""
-        link = "with" if self.part == "fusion" else "less"
+        """The system as errors and dry runs name it: `one minus two`, `one with BM25`."""
+        link = "with" if self.part == "fusion" else "minus"
         return f"{self.system} {link} {self.baseline}" if self.baseline else self.system
 
 

@@ -382,33 +382,16 @@ def counterpart_of(config: RunConfig) -> str | None:
 
 
 def commands_of(outcome: Outcome, config: RunConfig) -> list[str]:
-    """Return the commands that index the run's documents with its model, and search them."""
-    index = f"{config.name}.index"
-    source, options = indexed_source(outcome.training, config.corpus)
+    """Return the commands that index the run's source with its model, and search it.
+
+    A run of a sample indexes the whole source.
+    """
+    index, source = f"{config.name}.index", redacted(config.corpus.source)
     return [
         f"python -m flows index {quote(source)} {index} --model {quote(model_of(outcome))}"
-        f"{options}",
+        f"{corpus_options(config.corpus)}",
         f'python -m flows search "some words" {index}',
     ]
-
-
-def indexed_source(training: RunResult, corpus: CorpusConfig) -> tuple[str, str]:
-    """Return the source of the run's documents and the options to read it.
-
-    A run of a sample, or of the first sentences of each document, has its documents in the store
-    alone.
-    """
-    usual = CorpusConfig(source=corpus.source)
-    options = {field.name for field in fields(CorpusOptions)}
-    if all(getattr(corpus, name) == value for name, value in usual if name not in options):
-        return redacted(corpus.source), corpus_options(corpus)
-    stored = CorpusConfig(
-        source=str(artifact_path(training.texts.documents) / "documents.parquet"),
-        id_column="doc_id",
-        sentences_column="sentences",
-        counterpart_column="counterpart" if corpus.counterpart_column else None,
-    )
-    return stored.source, corpus_options(stored)
 
 
 def model_of(outcome: Outcome) -> str:

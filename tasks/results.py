@@ -165,7 +165,7 @@ def heading(row: ResultRow, pivot: Pivot) -> str:
     """Return the title of the column that a row stands in."""
     name = " ".join(filter(None, (row.field(part) for part in pivot.columns))) or "value"
     if row.baseline and "baseline" not in pivot.rows:
-        name = f"{name} less {row.baseline}"
+        name = f"{name} minus {row.baseline}"
         return name if pivot.intervals == "none" else f"{name} (95 %)"
     return name
 

@@ -67,7 +67,7 @@ def bm25_difference_text(kind: "Kind", own: str, leads: "Iterable[Difference]") 
     from sentemb_core.corpus.validation_pool import SIDES
 
     return [
-        f"R@5, {' to '.join(sides)}: {own} less BM25 "
+        f"R@5, {' to '.join(sides)}: {own} minus BM25 "
         f"{with_interval(lead.low, lead.mean, lead.high)}, {_verdict(lead)}."
         for sides, lead in zip((SIDES[kind], SIDES[kind][::-1]), leads, strict=False)
     ]

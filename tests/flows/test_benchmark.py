@@ -585,7 +585,7 @@ def test_unexpected_error_of_a_comparison_leaves_the_table(files: Path, monkeypa
     assert {row.task for row in main(board)} == {"STS12", "tree_depth"}
     ((place, code),) = errors_of(board).items()
     assert (place[0], code) == ("STS12", "E000")
-    assert set(place[1].split(" less ")) == {"one", "two"}
+    assert set(place[1].split(" minus ")) == {"one", "two"}
     assert exit_code(board) == 3
 
 
@@ -680,7 +680,7 @@ def test_baseline_is_compared_where_no_vectors_are_needed(files: Path):
     assert rows[0].factors["verdict"] == "bm25"
     assert board_json(found)["left_out"] == ["tree_depth"]
     retrieval = table(found, "retrieval")
-    assert retrieval.head()[3:] == ["bm25", "Constant", "bm25 less Constant (95 %)"]
+    assert retrieval.head()[3:] == ["bm25", "Constant", "bm25 minus Constant (95 %)"]
     assert [line[0] for line in retrieval.lines() if all(line)] == [
         *("Cranfield", "beir", "retrieval, average of 2")
     ]

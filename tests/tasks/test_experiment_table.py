@@ -71,7 +71,7 @@ def test_baseline_gives_a_difference_with_its_interval():
     assert row.low is not None
     assert row.value is not None
     assert 0 < row.low < row.value
-    assert made.table().head() == ["", "CR", "CR less b (95 %)"]
+    assert made.table().head() == ["", "CR", "CR minus b (95 %)"]
 
 
 def differences(*found: list[ArmResult]) -> list[ResultRow]:

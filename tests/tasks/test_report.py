@@ -5,16 +5,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sentemb_core.config.run import CorpusConfig
+from sentemb_core.config.run import CorpusConfig, InfoCSEIDC
 from sentemb_core.errors import CorruptArtifactError
 from sentemb_core.types import ArtifactRef
 from tasks import report
 from tasks.artifacts import EncoderResult
 from tasks.report import (
+    Outcome,
+    commands_of,
     commit,
-    corpus_options,
     gain_of,
-    indexed_source,
     notes_of,
     read_outcome,
     search_command,
@@ -135,24 +135,18 @@ def test_report_needs_no_git(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     assert commit() == "unknown"
 
 
-@pytest.mark.parametrize(
-    ("changed", "whole"),
-    [({}, True), ({"text_column": "body"}, True), ({"max_documents": 60}, False)],
-)
-def test_index_command_indexes_what_the_run_read(
-    monkeypatch: pytest.MonkeyPatch, changed: dict[str, str | int], whole: bool
-):
-    monkeypatch.setattr(report, "artifact_path", lambda ref: Path("/store", ref.kind))
-    corpus = CorpusConfig.model_validate(
-        {"source": "posts.jsonl", "counterpart_column": "title"} | changed
+def test_index_command_names_the_source_of_a_sample(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(report, "model_of", lambda _: "models:/posts/1")
+    corpus = {"source": "posts.jsonl", "text_column": "body", "max_documents": 60}
+    config = InfoCSEIDC.model_validate({"corpus": corpus, "name": "posts"})
+    run = training(ROWS, 0)
+    outcome = Outcome(
+        run="r", training=run, encoder=run.rows[0].encoder, report="", gate=None, timings=[]
     )
-    source, options = indexed_source(training(ROWS, 0), corpus)
-    if whole:
-        assert (source, options) == ("posts.jsonl", corpus_options(corpus))
-    else:
-        assert source == "/store/d/documents.parquet"
-        columns = {"doc_id", "sentences", "counterpart"}
-        assert columns == set(options.split()[1::2])
+    index, search = (command.split() for command in commands_of(outcome, config))
+    assert index[3:6] == ["index", "posts.jsonl", "posts.index"]
+    assert index[-2:] == ["--text-column", "body"]
+    assert search[-1] == "posts.index"
 
 
 def test_search_command_has_the_columns_of_the_run():

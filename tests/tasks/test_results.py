@@ -57,7 +57,7 @@ def test_cell_shows_what_the_row_has(row: ResultRow, pivot: Pivot, text: str) ->
 
 
 def test_pivot_chooses_lines_and_columns() -> None:
-    assert TABLE.head() == ["system", "News R@5", "News R@5 less start (95 %)", "seconds"]
+    assert TABLE.head() == ["system", "News R@5", "News R@5 minus start (95 %)", "seconds"]
     assert [line[0] for line in TABLE.lines()] == ["simcse", "declutr"]
     turned = TABLE.model_copy(update={"pivot": Pivot(rows=("metric",), columns=("system",))})
     assert [line[0] for line in turned.lines()] == ["R@5", "seconds"]
@@ -127,7 +127,7 @@ def test_csv_has_a_line_a_row_and_a_column_a_factor() -> None:
 def test_terminal_and_panel_hold_the_same_cells() -> None:
     shown, page = terminal(TABLE), panel(TABLE, reading="how")
     assert [str(column.header) for column in shown.columns] == [
-        *("system", "News\nR@5", "\nR@5 less start (95 %)", "seconds")
+        *("system", "News\nR@5", "\nR@5 minus start (95 %)", "seconds")
     ]
     assert list(page.head) == TABLE.head()
     assert (shown.row_count, page.reading) == (len(page.rows), "how")
