@@ -223,17 +223,34 @@ def _row_bytes(column: Any) -> Int64[np.ndarray, " rows"]:
         sizes = np.zeros(len(flat), np.int64)
     elif pa.types.is_dictionary(flat.type):
         lengths = _lengths(flat.dictionary)
-        sizes = lengths[flat.indices.fill_null(0).to_numpy(zero_copy_only=False)]
+        sizes = lengths[_or_zero(flat.indices)]
     else:
         sizes = _lengths(flat)
     if flat is column:
         return sizes
-    counts = compute.list_value_length(column).fill_null(0).to_numpy(zero_copy_only=False)
-    ends = np.cumsum(counts, dtype=np.int64)
+    counts = _or_zero(compute.list_value_length(column))
+    ends = np.cumsum(counts)
     bounds = np.concatenate([[0], np.cumsum(sizes + ELEMENT_BYTES)])
     return bounds[ends] - bounds[ends - counts]
 
 
 def _lengths(texts: Any) -> Int64[np.ndarray, " n"]:
-    lengths = compute.binary_length(texts).fill_null(0)
-    return lengths.to_numpy(zero_copy_only=False).astype(np.int64)
+    return _or_zero(compute.binary_length(texts))
+
+
+def _or_zero(numbers: Any) -> Int64[np.ndarray, " n"]:
+    """Return integers, and 0 for null, from their buffers.
+
+    `fill_null`, `to_numpy` and `to_pandas_dtype` import pandas, which takes half a second.
+    """
+    size, first = len(numbers), numbers.offset
+    if not size:
+        return np.zeros(0, np.int64)
+    bits, values = numbers.buffers()
+    sign = "i" if pa.types.is_signed_integer(numbers.type) else "u"
+    kind = np.dtype(f"{sign}{numbers.type.bit_width // 8}")
+    found = np.frombuffer(values, kind)[first : first + size]
+    if numbers.null_count:
+        valid = np.unpackbits(np.frombuffer(bits, np.uint8), bitorder="little")
+        found = np.where(valid[first : first + size], found, 0)
+    return found.astype(np.int64)

@@ -6,9 +6,12 @@ import io
 import json
 import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -17,6 +20,7 @@ from sentemb_core.config.run import CorpusConfig
 from sentemb_core.corpus import json_rows, markup, readers, source
 from sentemb_core.corpus.columns import Row
 from sentemb_core.corpus.markup import heading, plain_text
+from sentemb_core.corpus.parquet_rows import _or_zero
 from sentemb_core.errors import (
     DuplicateIdError,
     EmptyCorpusError,
@@ -383,3 +387,26 @@ def test_markdown_that_is_mostly_marks_is_not_parsed(monkeypatch) -> None:
         text = unit * 1_000
         assert plain_text(f"---\ntitle: A\n---\n{text}") == text
         assert heading(text) is None
+
+
+@pytest.mark.parametrize("kind", [pa.int8(), pa.int32(), pa.int64(), pa.uint16()], ids=str)
+@pytest.mark.parametrize("part", [slice(None), slice(1, None), slice(9, 20), slice(0), slice(1, 2)])
+def test_null_counts_as_0(kind: pa.DataType, part: slice) -> None:
+    numbers = pa.array([1, None, 3] * 9 + [None], kind)[part]
+    assert _or_zero(numbers).tolist() == [number or 0 for number in numbers.to_pylist()]
+    assert _or_zero(numbers).dtype == np.int64
+
+
+def test_parquet_is_opened_without_pandas(tmp_path: Path) -> None:
+    path = tmp_path / "rows.parquet"
+    pq.write_table(pa.Table.from_pylist([*ROWS, {"id": None, "title": None, "text": None}]), path)
+    script = f"""
+import sys
+from sentemb_core.config.run import CorpusConfig
+from sentemb_core.corpus.readers import check_source
+check_source(CorpusConfig(source={str(path)!r}, **{COLUMNS!r}))
+print("pandas" in sys.modules)"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], check=True, capture_output=True, text=True
+    )
+    assert done.stdout.split() == ["False"]
