@@ -18,7 +18,7 @@ from sentemb_core.document_vectors import DOCUMENTS_AT_ONCE, LETTERS_AT_ONCE, SE
 from sentemb_core.encoder.truncation import Cut
 from sentemb_core.errors import DuplicateIdError, EmptyCorpusError
 from sentemb_core.progress import progress
-from sentemb_core.retrieval.bm25 import BM25, WordCounts
+from sentemb_core.retrieval.bm25 import BM25
 from sentemb_core.retriever.index_files import (
     DOCUMENTS,
     FAISS,
@@ -119,9 +119,8 @@ def write_index(
         log.info("%s", cut.line("texts of new documents"))
     if spec.words:
         warn_of_texts(whole)
-        counted = WordCounts(whole)
         for terms in TERMS[spec.words]:
-            BM25(counted, terms=terms).save(words_folder(draft, terms))
+            BM25(whole, terms=terms).save(words_folder(draft, terms))
     dropped = sum(doc_id not in ids for doc_id in earlier.ids) if earlier else 0
     graph = _write_graph(draft, spec) if spec.vectors and len(ids) > exact else None
     return Written(len(ids), sentences, encoded, dropped, graph)
