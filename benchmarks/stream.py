@@ -18,6 +18,8 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from itertools import count, cycle, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -91,36 +93,43 @@ def memory(field: str) -> float:
 def write_input(folder: Path, size: int) -> None:
     """Write documents until corpus.jsonl has `size` bytes; equal sizes give equal bytes."""
     folder.mkdir()
+    lines = json_lines((4, 21))
+    with (folder / "corpus.jsonl").open("w", encoding="utf-8", errors="surrogateescape") as file:
+        for invalid in cycle(INVALID_ROWS):
+            if file.tell() >= size:
+                break
+            file.writelines(islice(lines, INVALID_EVERY - 1))
+            file.write(invalid)
+
+
+def write_documents(file: Path, documents: int) -> None:
+    """Write documents of 4 to 8 sentences."""
+    with file.open("w", encoding="utf-8") as out:
+        out.writelines(islice(json_lines((4, 9)), documents))
+
+
+def json_lines(sizes: tuple[int, int]) -> Iterator[str]:
+    """Yield spans of sentences of real documents, with one word of each sentence replaced.
+
+    `sizes` are the fewest sentences and the most, exclusive.
+    """
     texts = [
         [sentence.split() for sentence in sentences]
         for sentences in pq.read_table(SHIPPED)["sentences"].to_pylist()
     ]
     words = np.array([word for text in texts for sentence in text for word in sentence])
     rng = np.random.default_rng(0)
-    number = 0
-    with (folder / "corpus.jsonl").open("w", encoding="utf-8", errors="surrogateescape") as file:
-        while file.tell() < size:
-            file.writelines(
-                json_line(number + k, texts, words, rng) for k in range(INVALID_EVERY - 1)
-            )
-            file.write(INVALID_ROWS[number // INVALID_EVERY % len(INVALID_ROWS)])
-            number += INVALID_EVERY
-
-
-def json_line(
-    number: int, texts: list[list[list[str]]], words: np.ndarray, rng: np.random.Generator
-) -> str:
-    """Return a span of sentences of a real document, with one word of each replaced."""
-    text = texts[rng.integers(len(texts))]
-    length = rng.integers(4, 21)
-    first = rng.integers(max(1, len(text) - length + 1))
-    span = [list(sentence) for sentence in text[first : first + length]]
-    replaced = words[rng.integers(len(words), size=len(span))].tolist()
-    for sentence, word in zip(span, replaced, strict=True):
-        sentence[int(rng.random() * len(sentence))] = word
-    sentences = [" ".join(sentence) for sentence in span]
-    row = {"id": f"d{number}", "title": sentences[0], "text": "\n\n".join(sentences[1:])}
-    return json.dumps(row) + "\n"
+    for number in count():
+        text = texts[rng.integers(len(texts))]
+        length = rng.integers(*sizes)
+        first = rng.integers(max(1, len(text) - length + 1))
+        span = [list(sentence) for sentence in text[first : first + length]]
+        replaced = words[rng.integers(len(words), size=len(span))].tolist()
+        for sentence, word in zip(span, replaced, strict=True):
+            sentence[int(rng.random() * len(sentence))] = word
+        sentences = [" ".join(sentence) for sentence in span]
+        row = {"id": f"d{number}", "title": sentences[0], "text": "\n\n".join(sentences[1:])}
+        yield json.dumps(row) + "\n"
 
 
 def main() -> bool:

@@ -28,7 +28,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 
 from benchmarks.encode import peer_model
-from benchmarks.promises import kept
+from benchmarks.promises import kept, measured
 from sentemb_core.annotation.pair_arrays import cluster_pairs
 from sentemb_core.annotation.pruning import clusters, prune_to_top_k
 from sentemb_core.annotation.similarity import neighbours
@@ -134,6 +134,7 @@ def print_peers(rounds: int) -> None:
                 best[name] = min(best[name], seconds(turn))
     print(f"batches of {RATES['pair']} neighbours, {PEER_STEPS} steps per round")
     first = next(iter(best.values()))
+    measured("train", first / best["sentemb float32"])
     for name, spent in best.items():
         rate = PEER_STEPS * RATES["pair"] / spent
         print(f"  {name:32s}{rate:6.1f} pairs/CPU-s, {first / spent:.2f} times the first")
@@ -203,7 +204,9 @@ def print_rates(rounds: int) -> bool:
                     f"sentences in {seconds:5.1f} CPU-s: {rate:6.1f} pairs/CPU-s, "
                     f"{report.sentences / seconds:5.1f} sentences/CPU-s"
                 )
-    return kept("cluster / pair batches", best["cluster"] / best["pair"], at_least=3)
+    ratio = best["cluster"] / best["pair"]
+    measured("clusters", ratio)
+    return kept("cluster / pair batches", ratio, at_least=3)
 
 
 def print_memory() -> bool:
