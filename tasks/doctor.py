@@ -5,10 +5,12 @@ import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from uuid import uuid4
 
 from packaging.specifiers import SpecifierSet
 
 from sentemb_core.annotation.faiss_wheels import installed_faiss
+from sentemb_core.errors import SentembError
 from sentemb_core.formats import size
 from sentemb_core.redaction import redacted
 from sentemb_core.store.machine import fast_precision, installed
@@ -33,8 +35,8 @@ class Check:
     ok: bool = True
 
 
-def machine_checks(home: Path) -> list[Check]:
-    """Return all checks of `doctor`."""
+def machine_checks(home: Path, cluster: str | None = None) -> list[Check]:
+    """Return all checks of `doctor`, also of the workers of a Dask scheduler if one is named."""
     offline = os.environ.get("HF_HUB_OFFLINE", "unset")
     return [
         *versions(),
@@ -42,6 +44,8 @@ def machine_checks(home: Path) -> list[Check]:
         *device(),
         disk_space(home),
         writing(home),
+        *shared_store(),
+        *workers(cluster),
         Check("HF_HUB_OFFLINE", f"{offline} (1: no access to the model hub)"),
         server(home),
         registry(home),
@@ -98,6 +102,37 @@ def writing(home: Path) -> Check:
     except OSError as error:
         return Check("write, fsync and rename", str(error), ok=False)
     return Check("write, fsync and rename", "work")
+
+
+def shared_store() -> list[Check]:
+    """Check that the store at $SENTEMB_STORE, if there is one, can be written and read."""
+    from sentemb_core.store import shared
+
+    url = os.environ.get("SENTEMB_STORE")
+    if not url:
+        return []
+    name, what = f"doctor/{uuid4().hex}", f"write, read and remove at {redacted(url)}"
+    try:
+        store = shared.shared_store(url)
+        works = store.create(name, b"x") and store.read(name) == b"x"
+        store.remove(name)
+    except SentembError as error:
+        return [Check(what, str(error), ok=False)]
+    return [Check(what, "work" if works else "the file has other bytes", works)]
+
+
+def workers(address: str | None) -> list[Check]:
+    """Check that the workers of a cluster have the versions, device and store of this machine."""
+    if not address:
+        return []
+    from tasks.cluster import Cluster
+
+    try:
+        cluster = Cluster(address)
+    except SentembError as error:
+        return [Check(f"Dask workers of {address}", str(error), ok=False)]
+    cluster.stop()
+    return [Check(f"Dask workers of {address}", f"{cluster.in_flight // 2} threads, as here")]
 
 
 def server(home: Path) -> Check:

@@ -342,14 +342,20 @@ def serve(
     os.execv(sys.executable, [*command, *(flag for flag, given in flags.items() if given)])
 
 
-def doctor(*, json: Json = False) -> int:
-    """Check what a run needs: versions, devices, disk, incompatible packages, server."""
+def doctor(
+    *,
+    cluster: Annotated[
+        str | None, Parameter(help="Also compare the workers of this Dask scheduler with here.")
+    ] = None,
+    json: Json = False,
+) -> int:
+    """Check what a run, or a worker, needs: versions, devices, disk, packages, stores, servers."""
     from flows.environment import prepare
 
     folder = prepare()
     from tasks.doctor import machine_checks
 
-    checks = machine_checks(folder)
+    checks = machine_checks(folder, cluster)
     rows = [("ok" if check.ok else "BAD", check.what, check.found) for check in checks]
     table = console.terminal_table(("", "what", "found"), rows)
     console.print_result([check.__dict__ for check in checks], table, as_json=json)

@@ -12,7 +12,7 @@ import pytest
 from sentemb_core.errors import ClusterError, OtherDeviceError, UsageError
 from sentemb_core.store.objects import Store
 from sentemb_core.store.parts import parts_of
-from tasks import cluster
+from tasks import cluster, doctor
 from tasks.artifacts import artifact_path
 from tasks.execution import without_prefect
 from tasks.workers import workers_of
@@ -98,6 +98,12 @@ def test_another_environment_is_refused(scheduler: str, name: str, value: str, m
     with pytest.raises(OtherDeviceError) as refused:
         cluster.Cluster(scheduler)
     assert value in str(refused.value)
+
+
+def test_the_doctor_compares_the_workers(scheduler: str):
+    assert [check.ok for check in doctor.workers(scheduler)] == [True]
+    refused = doctor.workers("tcp://192.0.2.1:8786")
+    assert [check.found[:4] for check in refused if not check.ok] == ["E001"]
 
 
 def test_a_scheduler_that_does_not_answer_is_refused(monkeypatch: pytest.MonkeyPatch):

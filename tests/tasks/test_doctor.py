@@ -118,3 +118,12 @@ def test_unreachable_registry_fails_without_its_password(home, monkeypatch):
 def test_parent_of_a_process():
     assert parent_of(Path("/proc/self")) == str(os.getppid())
     assert parent_of(Path("/proc/0")) == ""
+
+
+def test_a_shared_store_is_written_and_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    assert doctor.shared_store() == []
+    monkeypatch.setenv("SENTEMB_STORE", f"file://{tmp_path}/shared")
+    assert [check.ok for check in doctor.shared_store()] == [True]
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("SENTEMB_STORE", f"file://{tmp_path}/file/below")
+    assert [check.found[:4] for check in doctor.shared_store()] == ["E607"]
