@@ -132,7 +132,7 @@ def imported(file: Path) -> set[str]:
     ("floor", "extras"),
     [
         ("sentemb_core", []),
-        ("tasks", ["flows"]),
+        ("tasks", ["flows", "dask"]),
         ("flows", ["flows"]),
         ("deployments", ["flows"]),
         ("benchmarks", [*EXTRAS]),
