@@ -102,7 +102,7 @@ def run_in(folder: Path) -> Costs:
     from sentemb_core.store.stages import Stage
 
     costs: Costs = {}
-    compute = Stage._compute
+    compute = Stage.compute
 
     def measuring(stage: Stage, *args: Any, **kwargs: Any) -> Any:
         Path("/proc/self/clear_refs").write_text("5")  # resets the peak
@@ -114,7 +114,7 @@ def run_in(folder: Path) -> Costs:
         cost["peak"] = max(cost["peak"], memory("VmHWM") - before)
         return result
 
-    Stage._compute = measuring
+    Stage.compute = measuring
     settings = [word for setting in SETTINGS for word in ("--set", setting)]
     source = [str(folder / "corpus.jsonl"), "--name", "growth", "--encoder", "static"]
     code = run(app, ["run", *source, *COLUMNS, *settings])
