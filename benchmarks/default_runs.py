@@ -119,7 +119,9 @@ def rows(
             update = {"value": gain.mean, "low": gain.low, "high": gain.high}
             update |= {"system": RETURNED, "baseline": baseline}
             yield row.model_copy(update=update)
-        yield row.model_copy(update={"system": "parts", "note": "; ".join(dict.fromkeys(chosen))})
+        notes = {"parts": "; ".join(dict.fromkeys(chosen)), "seeds": ", ".join(map(str, seeds))}
+        for system, note in notes.items():
+            yield row.model_copy(update={"system": system, "note": note})
 
 
 def table(count: int, found: Sequence[ResultRow]) -> ResultTable:

@@ -43,7 +43,7 @@ def test_new_rows_replace_those_of_their_corpus(monkeypatch):
     stored = table(600, list(rows("scitldr", [1], [of_seed(1)], ["a"])))
     monkeypatch.setattr("benchmarks.default_runs.load", lambda name: [stored])
     made = table(600, list(rows("blog", [1], [of_seed(2)], ["b"])))
-    assert [row.task for row in made.rows] == ["blog"] * 12 + ["scitldr"] * 12
+    assert [row.task for row in made.rows] == ["blog"] * 14 + ["scitldr"] * 14
     made = table(600, list(rows("scitldr", [1], [of_seed(3)], ["c"])))
-    assert {row.note for row in made.rows if row.note} == {"c"}
+    assert {row.system: row.note for row in made.rows if row.note} == {"parts": "c", "seeds": "1"}
     assert len(made.lines()) == 2

@@ -1,0 +1,107 @@
+"""Annotate a corpus undivided, in 71 shards, by two workers, and with a worker killed.
+
+    python -m benchmarks.scale
+
+Each way has a process and a home of its own. CPU-seconds count workers and imports. The exit code
+is 1 if the pairs or the joined vectors of two ways in shards differ.
+"""
+
+import json
+import multiprocessing
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+from flows.annotation_variants import annotate
+from flows.pipeline import documents_of
+from sentemb_core.config.run import AnnotationConfig, CorpusConfig, EncoderConfig, InfoCSEIDC
+from sentemb_core.store.objects import Store
+from sentemb_core.types import Json
+from tasks.corpus import tokenise_sentences
+from tasks.encode import encode_sentences, start_encoder
+from tasks.execution import without_prefect
+from tasks.workers import workers_of
+
+BLOG = Path(__file__).parents[1] / "data" / "blog_usgov.parquet"
+FULL = 200
+"""Sentences of a full shard; the posts that are drawn have 10,651 and make 71 shards."""
+
+WAYS = {"undivided": (10**9, 1), "shards": (FULL, 1), "workers": (FULL, 2), "killed": (FULL, 2)}
+"""Way -> sentences of a full shard, and workers."""
+
+KILL_AFTER = 15.0
+"""Seconds, of which a worker takes some five to start."""
+
+
+def annotated(full: int, workers: int) -> Json:
+    """Encode and annotate the corpus with MiniLM; return the digests."""
+    corpus = CorpusConfig(
+        source=str(BLOG), sentences_column="sentences", max_documents=300, shard_sentences=full
+    )
+    with (
+        without_prefect(Store.default()),
+        workers_of(InfoCSEIDC(corpus=corpus, workers=workers)),
+    ):
+        documents = documents_of(corpus)
+        encoder = start_encoder("minilm", EncoderConfig(name="minilm"), documents)
+        sentences = tokenise_sentences(documents, None, encoder)
+        vectors = encode_sentences(encoder, sentences, "float32", "float16")
+        pairs = annotate(encoder, sentences, AnnotationConfig(), vectors).pairs
+    return {"vectors": vectors.digest, "pairs": pairs.digest}
+
+
+def kill_a_worker() -> None:
+    time.sleep(KILL_AFTER)
+    multiprocessing.active_children()[0].kill()
+
+
+def measured(way: str) -> Json:
+    """Run one way in a process of its own; return digests, seconds, memory and disk."""
+    with tempfile.TemporaryDirectory() as home:
+        began, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
+        command = [sys.executable, "-m", "benchmarks.scale", way]
+        out = subprocess.run(
+            command, env=os.environ | {"SENTEMB_HOME": home}, stdout=subprocess.PIPE, check=True
+        ).stdout
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        used = sum(file.stat().st_size for file in Path(home).rglob("*") if file.is_file())
+    return json.loads(out.splitlines()[-1]) | {
+        "cpu": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
+        "seconds": time.monotonic() - began,
+        "disk": used,
+    }
+
+
+def main() -> int:
+    rows = {way: measured(way) for way in WAYS}
+    print("way        CPU s  seconds  memory MB  disk MB")
+    for way, row in rows.items():
+        numbers = (row["cpu"], row["seconds"], row["memory"] / 1024, row["disk"] / 2**20)
+        print("{:9} {:6.1f} {:8.1f} {:10.0f} {:8.0f}".format(way, *numbers))
+    divided = [rows[way] for way in ("shards", "workers", "killed")]
+    same = all(len({row[name] for row in divided}) == 1 for name in ("vectors", "pairs"))
+    print(f"equal digests: {same}")
+    return int(not same)
+
+
+def run_way(way: str) -> None:
+    """Run one way in this process; print its digests, and the memory of its largest process."""
+    full, workers = WAYS[way]
+    if way == "killed":
+        threading.Thread(target=kill_a_worker, daemon=True).start()
+    found = annotated(full, workers)
+    kinds = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    found["memory"] = max(resource.getrusage(kind).ru_maxrss for kind in kinds)
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        run_way(sys.argv[1])
+    else:
+        sys.exit(main())
