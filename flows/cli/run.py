@@ -126,8 +126,6 @@ def run_config(config: AnyRun, as_json: bool, *, resumed: "Run | None" = None) -
         remark(where_it_continues(plan_of(config)))
     else:
         remark(f"Start encoder: {config.encoder.name} (change: --encoder).")
-        if config.corpus.splitter == "words":
-            remark("Texts are cut into parts of words, which stand for sentences (--splitter).")
         if config.register_model:
             remark(f"The result will be registered as models:/{config.name} (change: --name).")
     earlier = len(runs_of_this_process())

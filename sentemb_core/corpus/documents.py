@@ -167,6 +167,8 @@ def write_documents(config: CorpusConfig, out: Path, *, pairs: bool = True) -> C
     report = CorpusReport.model_validate({**counts, **written, **lists})
     (out / "report.json").write_text(report.model_dump_json(indent=1), encoding="utf-8")
     log.info("%s", report.summary())
+    if config.splitter == "words":
+        log.info("texts are cut into parts of words, which stand for sentences (--splitter)")
     _warn_of_texts(report)
     _check_report(report, quarantine.path, pairs=pairs and config.splitter != "none")
     return report
