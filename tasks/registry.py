@@ -395,16 +395,20 @@ def downloaded(version: ModelVersion, item: str, drafts: Path) -> Path:
             local = None if source.startswith("file:") else str(drafts)
             uri = tracking_uri(home)
             found = Path(download_artifacts(f"{source}/{item}", dst_path=local, tracking_uri=uri))
-            if found.is_file() != (item == CANARIES):  # MLflow copies nothing of an odd address
-                raise ValueError(f"{redacted(source)[:200]!r} has no {item}")
-            return found
         except SentembError:
             raise
         except (TypeError, ValueError) as error:  # of an odd address, or a server's odd answer
-            raise RegistryDownError(
-                f"The files of {version.uri} cannot be fetched: {first_line(error)}. Is its source "
-                "the storage of its registry, and an MLflow server there?"
-            ) from error
+            raise _not_fetched(version, first_line(error)) from error
+        if found.is_file() != (item == CANARIES):  # of some odd addresses MLflow copies nothing
+            raise _not_fetched(version, f"{redacted(source)[:200]!r} has no {item}")
+        return found
+
+
+def _not_fetched(version: ModelVersion, reason: str) -> RegistryDownError:
+    return RegistryDownError(
+        f"The files of {version.uri} cannot be fetched: {reason}. Is its source the storage of its "
+        "registry, and an MLflow server there?"
+    )
 
 
 def _refuse_other_host(version: ModelVersion, source: str, registry: str) -> None:
