@@ -10,8 +10,6 @@ is what a stage adds to the memory before it. Linux only, because it reads /proc
 
 import argparse
 import json
-import os
-import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -22,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.promises import measured
-from benchmarks.stream import COLUMNS, memory, write_documents
+from benchmarks.stream import COLUMNS, in_own_home, memory, write_documents
 from sentemb_core.config.run import CorpusConfig, EncoderConfig
 from sentemb_core.corpus import documents as corpus
 from sentemb_core.corpus.table import vocabulary_texts
@@ -86,13 +84,7 @@ def costs_of(documents: int) -> Costs:
     """Return the costs of a run, in a process and a home of its own."""
     with TemporaryDirectory(prefix="sentemb-growth-") as name:
         write_documents(Path(name) / "corpus.jsonl", documents)
-        done = subprocess.run(
-            [sys.executable, __file__, "--run", name],
-            check=True,
-            stdout=subprocess.PIPE,
-            env=os.environ | {"SENTEMB_HOME": f"{name}/home"},
-        )
-    return json.loads(done.stdout.splitlines()[-1])
+        return in_own_home(__file__, name)
 
 
 def run_in(folder: Path) -> Costs:

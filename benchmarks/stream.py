@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from itertools import count, cycle, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -54,15 +55,20 @@ def peak_of(size: int, parent: Path | None) -> float:
     with TemporaryDirectory(dir=parent, prefix="sentemb-stream-") as name:
         write_input(Path(name) / "warm", 1_000_000)
         write_input(Path(name) / "input", size)
-        done = subprocess.run(
-            [sys.executable, __file__, "--run", name],
-            check=True,
-            stdout=subprocess.PIPE,
-            env=os.environ | {"SENTEMB_HOME": f"{name}/home"},
-        )
-    result = json.loads(done.stdout.splitlines()[-1])
+        result = in_own_home(__file__, name)
     print(f"{size / 1e6:.0f} MB: peak {result['peak']:.0f} MB in {result['seconds']:.0f} s")
     return result["peak"]
+
+
+def in_own_home(script: str, folder: str) -> Any:
+    """Return what `script --run folder` prints last, in a process and a home of its own."""
+    done = subprocess.run(
+        [sys.executable, script, "--run", folder],
+        check=True,
+        stdout=subprocess.PIPE,
+        env=os.environ | {"SENTEMB_HOME": f"{folder}/home"},
+    )
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def run_in(folder: Path) -> dict[str, float]:
