@@ -96,11 +96,11 @@ def run_in(folder: Path) -> Costs:
     costs: Costs = {}
     compute = Stage.compute
 
-    def measuring(stage: Stage, *args: Any, **kwargs: Any) -> Any:
+    def measuring(self: Stage, *args: Any, **kwargs: Any) -> Any:
         Path("/proc/self/clear_refs").write_text("5")  # resets the peak
         before, began, used = memory("VmRSS"), time.perf_counter(), time.process_time()
-        result = compute(stage, *args, **kwargs)
-        cost = costs.setdefault(stage.name, {"cpu": 0.0, "seconds": 0.0, "peak": 0.0})
+        result = compute(self, *args, **kwargs)
+        cost = costs.setdefault(self.name, {"cpu": 0.0, "seconds": 0.0, "peak": 0.0})
         cost["cpu"] += time.process_time() - used
         cost["seconds"] += time.perf_counter() - began
         cost["peak"] = max(cost["peak"], memory("VmHWM") - before)
