@@ -31,7 +31,7 @@ class Cluster:
 
         Raises:
             UsageError: The address is neither on loopback nor TLS, or Dask is absent.
-            ClusterError: The scheduler does not answer, or has no worker.
+            ClusterError: The scheduler does not answer, refuses the certificate, or has no worker.
             OtherDeviceError: A worker has another environment, device or store.
         """
         require_loopback_or_tls(address)
@@ -43,6 +43,7 @@ class Cluster:
             ) from error
         self.address = address
         try:
+            require_certificate(address)
             self._client = Client(address, timeout=PATIENCE, set_as_default=False)
         except (OSError, ValueError) as error:
             raise self._lost(error) from error
@@ -59,14 +60,13 @@ class Cluster:
         Raises:
             ClusterError: The scheduler is lost.
         """
+        from distributed.client import ClosedClientError
+        from distributed.comm.core import CommClosedError
+
         try:
             return self._client.submit(job.record, pure=False).result()
-        except (CancelledError, OSError) as error:
-            if isinstance(error, CancelledError) or type(error).__module__.startswith(
-                "distributed"
-            ):
-                raise self._lost(error) from error
-            raise
+        except (CancelledError, ClosedClientError, CommClosedError) as error:
+            raise self._lost(error) from error
 
     def stop(self) -> None:
         self._client.close(timeout=2)
@@ -95,9 +95,11 @@ class Cluster:
                 )
 
     def _lost(self, error: BaseException) -> ClusterError:
+        reason = first_line(error).rstrip(".")
         return ClusterError(
-            f"The scheduler {self.address} must answer; found: {first_line(error)}. Finished "
-            "shards are stored. Start the scheduler, check the address, and repeat the command."
+            f"The scheduler {self.address} must answer; found: {reason}. Finished "
+            "shards are stored. Start the scheduler, check the address and the certificate, and "
+            "repeat the command."
         )
 
 
@@ -119,6 +121,17 @@ def require_loopback_or_tls(address: str) -> None:
         "Dask runs code for everyone who reaches its scheduler. So --cluster is tcp:// on "
         f"loopback, or tls:// with Dask's own TLS settings; found {address} (docs/scale.md)."
     )
+
+
+def require_certificate(address: str) -> None:
+    """Raise `ValueError` for a TLS address if Dask's settings name no certificate.
+
+    Dask's client would raise `TypeError`, and delay the end of the process by 20 seconds.
+    """
+    from distributed import Security
+
+    if address.startswith("tls:") and not Security().get_connection_args("client")["ssl_context"]:
+        raise ValueError("no certificate of the client in Dask's TLS settings")
 
 
 def environment() -> dict[str, str]:

@@ -6,16 +6,18 @@ import subprocess
 import sys
 from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from sentemb_core.errors import ClusterError, OtherDeviceError, UsageError
 from sentemb_core.store.objects import Store
 from sentemb_core.store.parts import parts_of
+from sentemb_core.store.stages import StageKey
 from tasks import cluster, doctor
 from tasks.artifacts import artifact_path
 from tasks.execution import without_prefect
-from tasks.workers import workers_of
+from tasks.workers import Job, workers_of
 from tests.flows.corpora import bodies_run, tiny_run, write_corpus
 from tests.tasks.test_workers import four_parts, fragile, vectors_of
 
@@ -110,6 +112,49 @@ def test_a_scheduler_that_does_not_answer_is_refused(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(cluster, "PATIENCE", 1)
     with pytest.raises(ClusterError):
         cluster.Cluster(f"tcp://127.0.0.1:{free_port()}")
+
+
+def local_cluster(**settings: Any):
+    """A scheduler and a worker of three threads in this process."""
+    from distributed import LocalCluster
+
+    settings |= {"n_workers": 1, "threads_per_worker": 3, "processes": False}
+    return LocalCluster(**settings, dashboard_address="127.0.0.1:0")
+
+
+def test_a_scheduler_that_ends_between_stages_is_named(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(cluster, "PATIENCE", 1)
+    with local_cluster(protocol="tcp") as local:
+        connected = cluster.Cluster(local.scheduler_address)
+    job = Job("absent", "absent", {}, StageKey("", {}), refresh=False)
+    for _ in ("while the client tries again", "after it was closed"):
+        with pytest.raises(ClusterError):
+            connected.record(job)
+    connected.stop()
+
+
+def test_tls_lets_in_only_the_certificate_of_the_cluster():
+    from dask import config
+    from distributed import Security
+
+    def threads(certificate: Security) -> int:
+        """The threads that a client with this certificate finds."""
+        parts = {
+            "ca-file": certificate.tls_ca_file,
+            "client.cert": certificate.tls_client_cert,
+            "client.key": certificate.tls_client_key,
+        }
+        with config.set({f"distributed.comm.tls.{name}": part for name, part in parts.items()}):
+            connected = cluster.Cluster(local.scheduler_address)
+        connected.stop()
+        return connected.in_flight // 2
+
+    own = Security.temporary()
+    with local_cluster(protocol="tls", security=own) as local:
+        assert threads(own) == 3
+        for certificate in (Security(), Security.temporary()):
+            with pytest.raises(ClusterError):
+                threads(certificate)
 
 
 @pytest.mark.parametrize("address", ["tcp://192.0.2.1:8786", "tcp://db:8786", "http://localhost:1"])
