@@ -133,26 +133,24 @@ def test_a_scheduler_that_ends_between_stages_is_named(monkeypatch: pytest.Monke
     connected.stop()
 
 
-def test_tls_lets_in_only_the_certificate_of_the_cluster():
-    from dask import config
-    from distributed import Security
+def test_tls_lets_in_only_the_certificate_of_the_cluster(monkeypatch: pytest.MonkeyPatch):
+    from distributed import Security, config
+
+    settings = config["distributed"]["comm"]["tls"]
 
     def threads(certificate: Security) -> int:
         """The threads that a client with this certificate finds."""
-        parts = {
-            "ca-file": certificate.tls_ca_file,
-            "client.cert": certificate.tls_client_cert,
-            "client.key": certificate.tls_client_key,
-        }
-        with config.set({f"distributed.comm.tls.{name}": part for name, part in parts.items()}):
-            connected = cluster.Cluster(local.scheduler_address)
+        monkeypatch.setitem(settings, "ca-file", certificate.tls_ca_file)
+        monkeypatch.setitem(settings["client"], "cert", certificate.tls_client_cert)
+        monkeypatch.setitem(settings["client"], "key", certificate.tls_client_key)
+        connected = cluster.Cluster(local.scheduler_address)
         connected.stop()
         return connected.in_flight // 2
 
-    own = Security.temporary()
+    own, none, foreign = Security.temporary(), Security(), Security.temporary()
     with local_cluster(protocol="tls", security=own) as local:
         assert threads(own) == 3
-        for certificate in (Security(), Security.temporary()):
+        for certificate in (none, foreign):
             with pytest.raises(ClusterError):
                 threads(certificate)
 
