@@ -10,7 +10,7 @@ from sentemb_core.config.methods import Condenser, HiCL, MethodSettings
 from sentemb_core.config.run import TrainingConfig
 from sentemb_core.progress import Update
 from sentemb_core.types import ArtifactRef, OnStep
-from tasks.artifacts import Trained, artifact_path, new_artifact
+from tasks.artifacts import Trained, artifact_path, forget_encoder, loaded_encoder, new_artifact
 from tasks.checks import headless, silent
 from tasks.execution import is_dry_run
 from tasks.stage import stage, working_folder
@@ -69,6 +69,7 @@ def train_encoder(
         validation_pool=validation_pool and artifact_path(validation_pool),
         judged=judged and artifact_path(judged),
     )
+    forget_encoder()
     steps = StepLog()
     run = train_from if config.devices == 1 else train_on_devices
     with progress("train_encoder", config.steps) as advance:
@@ -124,12 +125,11 @@ def check_documents(config: TrainingConfig, encoder: ArtifactRef, sentences: Art
     if is_dry_run():
         return
     from sentemb_core.corpus.tokens import TokenCorpus
-    from sentemb_core.encoder.checkpoint import load_encoder
     from sentemb_core.methods.catalogue import method_for
     from sentemb_core.training.batches import corpus_sampler
 
     with silent("sentemb_core"):  # the training logs them
-        method = method_for(headless(config.method), load_encoder(artifact_path(encoder)))
+        method = method_for(headless(config.method), loaded_encoder(encoder))
         corpus_sampler(config, method, TokenCorpus.open(artifact_path(sentences)))
 
 
@@ -161,11 +161,10 @@ def log_segment_counts(
         return {}
 
     from sentemb_core.corpus.tokens import TokenCorpus
-    from sentemb_core.encoder.checkpoint import load_encoder
     from sentemb_core.methods.hicl import segment_counts
     from sentemb_core.training.batches import some
 
-    start = load_encoder(artifact_path(encoder))
+    start = loaded_encoder(encoder)
     corpus = some(TokenCorpus.open(artifact_path(sentences)), 0)
     counts = segment_counts(method, start, cast("Documents", corpus))
     if not len(counts):
