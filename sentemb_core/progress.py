@@ -5,9 +5,13 @@ import sys
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Protocol, runtime_checkable
+from functools import cache
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from sentemb_core.termination import check
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 EVERY = 10.0
 """Seconds between two lines."""
@@ -27,11 +31,10 @@ def progress(label: str, total: int) -> Generator[Update, None, None]:
     Its calls are boundaries: SIGTERM ends a loop there (`termination.check`).
     """
     if sys.stderr.isatty():
-        from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
         columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        with Progress(*columns, console=_console(), transient=True) as bar:
             task = bar.add_task(label, total=total)
 
             def update(done: int, note: str = "") -> None:
@@ -41,6 +44,14 @@ def progress(label: str, total: int) -> Generator[Update, None, None]:
             yield update
     else:
         yield log_progress(label, total)
+
+
+@cache
+def _console() -> "Console":
+    """The console of all bars: a bar inside another one is drawn below it."""
+    from rich.console import Console
+
+    return Console(stderr=True)
 
 
 def log_progress(label: str, total: int) -> Update:

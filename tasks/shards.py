@@ -13,11 +13,11 @@ from functools import partial
 
 from sentemb_core.errors import SentembError, ShardError
 from sentemb_core.formats import counted
-from sentemb_core.progress import progress
 from sentemb_core.store.stages import Stage
 from sentemb_core.termination import cleaning_up
 from sentemb_core.types import ArtifactRef
 from tasks.execution import Arguments, ends_all_parts, in_sub_flow, is_dry_run
+from tasks.prefect_pages import progress
 from tasks.workers import Workers, compute_elsewhere, current_workers
 
 log = logging.getLogger("sentemb_core.run")
@@ -68,11 +68,13 @@ def results_by_shard(
     def run_all() -> None:
         workers = None if is_dry_run() else current_workers()
         jobs = [partial(run_one, number, call) for number, call in enumerate(calls, 1)]
-        if workers:
-            _run_in_workers(stage.name, jobs, workers)
-        else:
-            for job in jobs:
-                job()
+        with progress(f"{stage.name}, shards", len(jobs)) as advance:
+            if workers:
+                _run_in_workers(jobs, workers, advance)
+            else:
+                for done, job in enumerate(jobs, 1):
+                    job()
+                    advance(done)
 
     in_sub_flow(f"{stage.name}: {len(calls)} shards", run_all)
     if failed:
@@ -80,9 +82,11 @@ def results_by_shard(
     return [results[number] for number in sorted(results)]
 
 
-def _run_in_workers(name: str, jobs: Sequence[Callable[[], None]], workers: Workers) -> None:
+def _run_in_workers(
+    jobs: Sequence[Callable[[], None]], workers: Workers, advance: Callable[[int], None]
+) -> None:
     """Run jobs, as many at once as the workers take; the first error that one raises ends all."""
-    with ThreadPoolExecutor(workers.in_flight) as threads, progress(name, len(jobs)) as advance:
+    with ThreadPoolExecutor(workers.in_flight) as threads:
         contexts = [copy_context() for _ in jobs]
         for context in contexts:
             context.run(compute_elsewhere, workers)
