@@ -36,6 +36,7 @@ from sentemb_core.retriever.scores import Readings
 from sentemb_core.retriever.spec import RetrieverSpec, Vectors
 from sentemb_core.retriever.tokens import DIMENSIONS, MERGED, SCALE, TokenVectors
 from sentemb_core.retriever.vectors import side_of
+from sentemb_core.retriever.words import Texts
 
 SENTENCES, TOKENS = 12, 25
 """Sentences of a document, and tokens of a sentence."""
@@ -63,7 +64,7 @@ class Drawn(Retriever):
         rows = directions(rng, int(starts[-1]) * TOKENS // MERGED, DIMENSIONS) * SCALE
         bounds = starts * TOKENS // MERGED
         tokens = TokenVectors(rows.round().astype(np.int8), bounds)
-        return Readings([" ".join(each) for each in documents], {"": side}, {"": tokens})
+        return Readings(Texts([" ".join(each) for each in documents]), {"": side}, {"": tokens})
 
 
 def directions(rng: np.random.Generator, rows: int, dim: int) -> np.ndarray:

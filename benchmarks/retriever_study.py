@@ -32,7 +32,7 @@ from sentemb_core.retriever.retriever import Retriever
 from sentemb_core.retriever.scores import Readings, scores_of_documents
 from sentemb_core.retriever.spec import SHARES_WITHOUT_ENCODER, RetrieverSpec, Unit, Vectors, Words
 from sentemb_core.retriever.tokens import TokenMap, read_token_map
-from sentemb_core.retriever.words import TERMS
+from sentemb_core.retriever.words import TERMS, Texts
 from sentemb_core.store.objects import Store
 from sentemb_core.types import ArtifactRef
 from tasks.artifacts import artifact_path
@@ -127,7 +127,7 @@ def read(
 ) -> tuple[Readings, Readings, dict[str, float]]:
     """Return both sides as all encoders read them, and the milliseconds of a query by encoder."""
     texts, documents = (
-        Readings([" ".join(sentences) for sentences in side], {}, {}) for side in corpus.pair
+        Readings(Texts([" ".join(sentences) for sentences in side])) for side in corpus.pair
     )
     milliseconds: dict[str, float] = {}
     for name, encoder in encoders.items():
@@ -161,8 +161,8 @@ def stored_bytes(spec: RetrieverSpec, documents: Readings) -> float:
     if spec.tokens:
         sizes.append(documents.tokens[spec.vectors[0].folder].rows.nbytes)
     for terms in TERMS[spec.words] if spec.words else ():
-        sizes += [WORD_BYTES * len(set(terms(text))) for text in documents.texts]
-    return sum(sizes) / len(documents.texts)
+        sizes += [WORD_BYTES * len(set(terms(text))) for text in documents.texts.items]
+    return sum(sizes) / len(documents.texts.items)
 
 
 def query_milliseconds(
@@ -170,7 +170,7 @@ def query_milliseconds(
 ) -> float:
     """Return the time in which a text finds documents, its encoding included."""
     scores = scores_of_documents(spec, texts, documents)
-    asked = np.arange(min(TIMED, len(texts.texts)))
+    asked = np.arange(min(TIMED, len(texts.texts.items)))
     began = time.perf_counter()
     scores(asked)
     searching = 1000 * (time.perf_counter() - began) / len(asked)

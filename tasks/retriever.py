@@ -1,6 +1,7 @@
 """The stages that make a retriever of a run's encoders, and choose one on the validation pool."""
 
 import logging
+from functools import lru_cache
 from typing import TYPE_CHECKING, cast
 
 from sentemb_core.types import ArtifactRef, Precision, SearchTask, Value
@@ -18,11 +19,12 @@ from tasks.stage import stage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from pathlib import Path
 
     from sentemb_core.corpus.validation_pool import ValidationPool
     from sentemb_core.documents import Documents
     from sentemb_core.retriever.choice import Candidate, Choice
-    from sentemb_core.retriever.pool import Query
+    from sentemb_core.retriever.pool import PoolTexts, Query
     from sentemb_core.retriever.scores import Readings
 
     PoolReadings = dict[Query, tuple[Readings, Readings]]
@@ -161,13 +163,13 @@ def choose_encoder(
     from sentemb_core.retriever.choice import with_words
 
     pool = ValidationPool.open(artifact_path(validation_pool))
-    readings = readings_of(encoders, documents, pool)
+    readings = readings_of(encoders, documents, validation_pool)
     static = {each.label: is_static(artifact_path(each.encoder)) for each in encoders}
     found = with_words(static, widths_of(readings))
     return save_choice(found, readings, pool, task, None, seed)
 
 
-@stage("choose_retriever", version=3, libraries=("bm25s",))
+@stage("choose_retriever", version=4, libraries=("bm25s",))
 def choose_retriever(
     encoders: ReadEncoders,
     documents: ArtifactRef,
@@ -181,7 +183,7 @@ def choose_retriever(
     from sentemb_core.retriever.choice import candidates
 
     pool = ValidationPool.open(artifact_path(validation_pool))
-    readings = readings_of(encoders.all, documents, pool)
+    readings = readings_of(encoders.all, documents, validation_pool)
     semantic = encoders.semantic
     found = candidates(
         encoders.start.label,
@@ -244,7 +246,7 @@ def retriever_scores(
     from sentemb_core.retriever.pool import pool_scorers
 
     pool = ValidationPool.open(artifact_path(validation_pool))
-    kind, (texts, whole) = next(iter(readings_of(encoders.all, documents, pool).items()))
+    kind, (texts, whole) = next(iter(readings_of(encoders.all, documents, validation_pool).items()))
     if pretrained:
         spec = choice_of(chosen).spec
     else:
@@ -276,13 +278,25 @@ def validate_retriever(
 
 
 def readings_of(
-    encoders: "Iterable[ReadEncoder]", documents: ArtifactRef, pool: "ValidationPool"
+    encoders: "Iterable[ReadEncoder]", documents: ArtifactRef, validation_pool: ArtifactRef
 ) -> "PoolReadings":
     """Return both sides of the pool as these encoders read them."""
-    from sentemb_core.retriever.pool import pool_pairs, read_readings
+    from sentemb_core.retriever.pool import read_readings
 
-    folders = {each.label: artifact_path(each.readings) for each in encoders}
-    return read_readings(pool_pairs(artifact_path(documents), pool), folders)
+    kinds, words = _words_of(artifact_path(documents), artifact_path(validation_pool))
+    return read_readings(
+        kinds, words, {each.label: artifact_path(each.readings) for each in encoders}
+    )
+
+
+@lru_cache(maxsize=1)
+def _words_of(documents: "Path", validation_pool: "Path") -> "tuple[list[Query], PoolTexts]":
+    """Return the pool's kinds of query and texts: the stages of a choice count their words once."""
+    from sentemb_core.corpus.validation_pool import ValidationPool
+    from sentemb_core.retriever.pool import pool_pairs, pool_texts
+
+    pairs = pool_pairs(documents, ValidationPool.open(validation_pool))
+    return [*pairs], pool_texts(pairs)
 
 
 def used_by(chosen: ArtifactRef, encoders: ReadEncoders) -> list[ReadEncoder]:

@@ -141,8 +141,10 @@ def _cosines(unit: Float32[np.ndarray, "n dim"]) -> Float64[np.ndarray, " pairs"
 
 def effective_rank(unit: Float32[np.ndarray, "n dim"]) -> float:
     """Return exp of the entropy of the singular values' shares (Roy and Vetterli 2007, Eq. 3)."""
-    values = np.linalg.svd(unit.astype(np.float64), compute_uv=False)
-    shares = values[values > 0] / values.sum()
+    rows = unit.astype(np.float64)
+    squares = np.linalg.eigvalsh(rows @ rows.T if len(rows) < rows.shape[1] else rows.T @ rows)
+    values = np.sqrt(squares[squares > len(unit) * np.finfo(np.float64).eps * squares.max()])
+    shares = values / values.sum()
     return float(np.exp(-(shares * np.log(shares)).sum()))
 
 

@@ -130,6 +130,7 @@ def inline_svg(drawing: Drawing | StoredDrawing) -> Markup:
         return drawing.svg
     buffer = io.StringIO()
     with house_style():
+        _lay_out(drawing.figure)
         drawing.figure.savefig(buffer, format="svg", transparent=True, metadata=_SVG_METADATA)
     svg = buffer.getvalue()
     svg = _LEFT_OUT.sub("", svg[svg.index("<svg") :])
@@ -138,6 +139,15 @@ def inline_svg(drawing: Drawing | StoredDrawing) -> Markup:
     inside = svg[svg.index(">") + 1 :]
     alt = escape(drawing.alt)
     return Markup(f'<svg {box[0] if box else ""} role="img" aria-label="{alt}">{inside}')
+
+
+def _lay_out(figure: Any) -> None:
+    """Place the parts of a figure once: each `savefig` would draw it another time for that."""
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    if isinstance(figure.get_layout_engine(), ConstrainedLayoutEngine):
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")
 
 
 def _restyled(tag: str, name: str) -> str:
@@ -151,6 +161,7 @@ def png(figure: Any) -> bytes:
     """The figure as a PNG on white, 150 dots an inch."""
     buffer = io.BytesIO()
     with house_style():
+        _lay_out(figure)
         figure.savefig(
             buffer, format="png", dpi=150, facecolor="white", metadata={"Software": None}
         )

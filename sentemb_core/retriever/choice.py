@@ -11,7 +11,14 @@ import numpy as np
 from jaxtyping import Float64, Int64
 
 from sentemb_core.corpus.validation_pool import Split, ValidationPool
-from sentemb_core.evaluation.bootstrap import paired_difference
+from sentemb_core.evaluation.bootstrap import (
+    LEVEL,
+    SAME,
+    Difference,
+    difference_of,
+    paired_difference,
+    resampled_means,
+)
 from sentemb_core.evaluation.metrics import reciprocal_rank
 from sentemb_core.evaluation.validation_scores import Direction, PoolRanks
 from sentemb_core.retriever.spec import SHARES_WITHOUT_ENCODER, RetrieverSpec, Vectors
@@ -25,10 +32,15 @@ DEPTH = 10
 
 BM25 = "BM25"
 BASELINES = (BM25, "start")
-"""Candidates that the chosen one must not be significantly below, where they are among them."""
+"""Candidates that the chosen one must not be below in a direction, where they are among them."""
 
 ONE_ERROR = 0.6827
 """Level of an interval of one standard error on both sides (Breiman et al. 1984: the 1 SE rule)."""
+
+REFUSALS = (None, ONE_ERROR, LEVEL)
+"""Levels at which a candidate below a baseline is refused: at all, by one standard error, and
+significantly. The first that leaves a candidate counts: validation of 160 queries shows a loss in
+one direction too late (docs/results/retriever.md, sessions)."""
 
 PerQuery = Float64[np.ndarray, " _"]
 Units = Int64[np.ndarray, " _"]
@@ -61,7 +73,7 @@ class Judged(Value):
     level: bool = True
     """Whether it is at most one standard error below the best."""
     refused: str = ""
-    """The baseline that it is significantly below in a direction, if there is one."""
+    """The baseline that it is below in a direction, if there is one (`REFUSALS`)."""
 
 
 class Choice(Value):
@@ -196,8 +208,9 @@ def choice(
 ) -> Choice:
     """Return the cheapest candidate that is at most one standard error below the best.
 
-    A candidate that is significantly (95 %) below the start or BM25 in a direction is not chosen,
-    unless all are.
+    A candidate that is below the start or BM25 in a direction is not chosen. If all are, one that
+    is below by less than a standard error may be; if all are below by more, one that is not
+    significantly (95 %) below; else any.
 
     Args:
         found: All candidates; the first is returned with too few queries.
@@ -207,25 +220,25 @@ def choice(
         seed: Of the bootstrap.
     """
     joined = {label: by_unit(each, units) for label, each in values.items()}
-    refused = {each.label: _below(each.label, values, seed) for each in found}
     fitting = [each for each in found if not required or has_encoder(each.spec, required)]
+    refused = _refusals(found, fitting, values, seed)
     allowed = [each for each in fitting if not refused[each.label]] or fitting
     best = max(allowed, key=lambda each: (joined[each.label].mean(), [-c for c in each.cost])).label
-    gains = {
-        each.label: paired_difference(joined[each.label], joined[best], seed) for each in found
-    }
-    level = {
-        each.label
-        for each in found
-        if paired_difference(joined[each.label], joined[best], seed, ONE_ERROR).high >= 0
-    }
+    gains = {each.label: joined[each.label] - joined[best] for each in found}
+    resampled = {label: resampled_means(gain, seed) for label, gain in gains.items()}
+
+    def to_best(label: str, level: float) -> Difference:
+        gain = gains[label]
+        return difference_of(float(gain.mean()), resampled[label], len(gain), level)
+
+    level = {each.label for each in found if to_best(each.label, ONE_ERROR).high >= 0}
     judged = [
         Judged(
-            candidate=each, mrr=float(joined[each.label].mean()), to_best=gains[each.label].mean,
-            low=gains[each.label].low, high=gains[each.label].high,
-            level=each.label in level, refused=refused[each.label],
+            candidate=each, mrr=float(joined[each.label].mean()), to_best=gain.mean, low=gain.low,
+            high=gain.high, level=each.label in level, refused=refused[each.label],
         )
         for each in found
+        for gain in [to_best(each.label, LEVEL)]
     ]  # fmt: skip
     queries = len(joined[best])
     few = queries < FEWEST_QUERIES
@@ -245,11 +258,33 @@ def by_unit(values: Sequence[PerQuery], units: Sequence[Units]) -> Float64[np.nd
     return sums * len(sums) / sum(map(len, values))
 
 
-def _below(label: str, values: Mapping[str, Sequence[PerQuery]], seed: int) -> str:
-    """Return the baseline that a candidate is significantly below in a direction, or ""."""
+def _refusals(
+    found: Sequence[Candidate],
+    fitting: Sequence[Candidate],
+    values: Mapping[str, Sequence[PerQuery]],
+    seed: int,
+) -> dict[str, str]:
+    """Return the baseline that refuses each candidate, or "", at the first level that counts."""
+    refused: dict[str, str] = {}
+    for level in REFUSALS:
+        refused = {each.label: _below(each.label, values, seed, level) for each in found}
+        if not all(refused[each.label] for each in fitting):
+            break
+    return refused
+
+
+def _below(
+    label: str, values: Mapping[str, Sequence[PerQuery]], seed: int, level: float | None
+) -> str:
+    """Return the baseline that a candidate is below in a direction at this level, or ""."""
+
+    def is_less(first: PerQuery, second: PerQuery) -> bool:
+        if level is None:
+            return float((first - second).mean()) < -SAME
+        return paired_difference(first, second, seed, level).high < 0
+
     for baseline in filter(values.__contains__, BASELINES):
-        ways = zip(values[label], values[baseline], strict=True)
-        if any(paired_difference(*way, seed).high < 0 for way in ways):
+        if any(map(is_less, values[label], values[baseline])):
             return baseline
     return ""
 

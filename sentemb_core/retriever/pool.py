@@ -5,7 +5,7 @@ pseudo-queries look for the rest of their own document: the first half, the firs
 random span.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate, chain
 from pathlib import Path
 from random import Random
@@ -24,6 +24,7 @@ from sentemb_core.retriever.scores import Readings, retriever_scorers
 from sentemb_core.retriever.spec import RetrieverSpec
 from sentemb_core.retriever.tokens import TokenMap, TokenVectors
 from sentemb_core.retriever.vectors import Sides, side_of
+from sentemb_core.retriever.words import Texts
 from sentemb_core.types import Precision
 
 Query = Literal["counterpart", "first half", "first sentence", "span"]
@@ -144,7 +145,7 @@ def write_readings(
     retriever = Retriever(spec, {"": encoder}, token_map, dtype)
     for side, items in _sides(pairs).items():
         if documents and side == "documents":
-            read = Readings([], {"": documents})
+            read = Readings(Texts([]), {"": documents})
         else:
             read = retriever.read_sentences(
                 list(chain.from_iterable(items)),
@@ -162,15 +163,32 @@ def write_readings(
         save_file(arrays, out / f"{side}.safetensors")
 
 
+class PoolTexts(NamedTuple):
+    """Both sides of a pool for each kind of query, whose words are counted once."""
+
+    texts: list[Texts]
+    documents: list[Texts]
+
+
+def pool_texts(pairs: Mapping[Query, Pair]) -> PoolTexts:
+    """Return both sides of `pool_pairs` as whole texts."""
+    return PoolTexts(
+        *(
+            [Texts([" ".join(sentences) for sentences in items]) for items in side]
+            for side in _sides(pairs).values()
+        )
+    )
+
+
 def read_readings(
-    pairs: Mapping[Query, Pair], folders: Mapping[str, Path]
+    kinds: Iterable[Query], words: PoolTexts, folders: Mapping[str, Path]
 ) -> dict[Query, tuple[Readings, Readings]]:
     """Return texts and documents as all encoders read them (`folders` by encoder)."""
     texts, documents = (
         _readings(items, {name: folder / f"{side}.safetensors" for name, folder in folders.items()})
-        for side, items in _sides(pairs).items()
+        for side, items in words._asdict().items()
     )
-    return dict(zip(pairs, zip(texts, documents, strict=True), strict=True))
+    return dict(zip(kinds, zip(texts, documents, strict=True), strict=True))
 
 
 def _sides(pairs: Mapping[Query, Pair]) -> dict[str, list[Sentences]]:
@@ -181,10 +199,10 @@ def _sides(pairs: Mapping[Query, Pair]) -> dict[str, list[Sentences]]:
     }
 
 
-def _readings(items: list[Sentences], files: Mapping[str, Path]) -> list[Readings]:
+def _readings(items: list[Texts], files: Mapping[str, Path]) -> list[Readings]:
     """Return one side of each kind of query; a file has them one after the other."""
     read = {name: load_file(file) for name, file in files.items()}
-    bounds = [0, *accumulate(map(len, items))]
+    bounds = [0, *accumulate(len(each.items) for each in items)]
     return [
         _reading(of_kind, read, first, end)
         for of_kind, first, end in zip(items, bounds, bounds[1:], strict=False)
@@ -192,7 +210,7 @@ def _readings(items: list[Sentences], files: Mapping[str, Path]) -> list[Reading
 
 
 def _reading(
-    items: Sentences, read: Mapping[str, Mapping[str, np.ndarray]], first: int, end: int
+    texts: Texts, read: Mapping[str, Mapping[str, np.ndarray]], first: int, end: int
 ) -> Readings:
     """Return the texts `first` to `end - 1` of each file."""
 
@@ -200,7 +218,7 @@ def _reading(
         return rows[starts[first] : starts[end]], starts[first : end + 1] - starts[first]
 
     return Readings(
-        [" ".join(sentences) for sentences in items],
+        texts,
         {
             name: Sides(file["vectors"][first:end], *part(file["sentences"], file["starts"]))
             for name, file in read.items()

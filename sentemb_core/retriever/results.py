@@ -17,6 +17,7 @@ from sentemb_core.evaluation.task_result import TaskResult
 from sentemb_core.progress import log_progress
 from sentemb_core.retriever.retriever import Retriever
 from sentemb_core.retriever.scores import Readings, scores_of_documents
+from sentemb_core.retriever.words import Texts
 
 
 class RetrieverResults(NamedTuple):
@@ -59,7 +60,7 @@ def collection_readings(retriever: Retriever, collection: Collection) -> tuple[R
     # words are read as BM25 reads them
     return (
         retriever.read_texts(collection.queries),
-        replace(documents, texts=collection.documents),
+        replace(documents, texts=Texts(collection.documents)),
     )
 
 

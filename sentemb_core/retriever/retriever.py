@@ -21,6 +21,7 @@ from sentemb_core.retriever.scores import Readings, WholeTexts
 from sentemb_core.retriever.spec import RetrieverSpec
 from sentemb_core.retriever.tokens import TokenMap, TokenVectors, read_tokens
 from sentemb_core.retriever.vectors import Sides, joined_vectors, side_of
+from sentemb_core.retriever.words import Texts
 from sentemb_core.types import Precision, Role
 
 Progress = Callable[[int], None]
@@ -196,7 +197,7 @@ class Retriever:
                 whole[name] = whole_texts(
                     encoder, items, documents=documents, dtype=self.dtype, progress=update
                 )
-        return Readings(texts, sides, tokens, whole)
+        return Readings(Texts(texts), sides, tokens, whole)
 
 
 def whole_texts(

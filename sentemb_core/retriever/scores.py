@@ -5,18 +5,17 @@ texts. The best sentence is always the document's, and late interaction averages
 tokens, in both directions.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 
 import numpy as np
 from jaxtyping import Bool, Float, Float32, Int64
 
 from sentemb_core.evaluation.ranking import ScoreRows
 from sentemb_core.evaluation.validation_scores import Scorers
-from sentemb_core.retrieval.bm25 import WordCounts
 from sentemb_core.retriever.fusion import Among, Scores, first_places, fused, ranked_again
-from sentemb_core.retriever.spec import RERANKED, TOKEN_SHARES, RetrieverSpec, Words
+from sentemb_core.retriever.spec import RERANKED, TOKEN_SHARES, RetrieverSpec
 from sentemb_core.retriever.tokens import (
     TokenVectors,
     late_interaction,
@@ -29,7 +28,7 @@ from sentemb_core.retriever.vectors import (
     text_scores,
     with_whole_texts,
 )
-from sentemb_core.retriever.words import lexical_scores
+from sentemb_core.retriever.words import Texts
 
 Late = Callable[
     [Int64[np.ndarray, " n"], Bool[np.ndarray, "n candidates"]],
@@ -56,30 +55,10 @@ class Readings:
         whole: Vectors of whole texts by the folder of their encoder, where it has read them.
     """
 
-    texts: Sequence[str]
+    texts: Texts
     vectors: Mapping[str, Sides] = field(default_factory=dict[str, Sides])
     tokens: Mapping[str, TokenVectors] = field(default_factory=dict[str, TokenVectors])
     whole: Mapping[str, WholeTexts] = field(default_factory=dict[str, WholeTexts])
-    _lexical: dict[tuple[Words, int], tuple["Readings", ScoreRows]] = field(
-        default_factory=dict[tuple[Words, int], tuple["Readings", ScoreRows]],
-        repr=False,
-        compare=False,
-    )
-
-    @cached_property
-    def words(self) -> WordCounts:
-        return WordCounts(self.texts)
-
-    def lexical_scores(self, kind: Words, candidates: "Readings") -> ScoreRows:
-        """Return the lexical scores of the candidates for these texts.
-
-        They are computed once for both sides: a choice compares many retrievers with the same one.
-        """
-        key = kind, id(candidates)
-        if key not in self._lexical:
-            scores = lexical_scores(kind, self.words, candidates.words)
-            self._lexical[key] = candidates, scores  # which keeps the id
-        return self._lexical[key][1]
 
     def side(self, spec: RetrieverSpec) -> Sides:
         """Return the vectors of the retriever's encoders as one."""
@@ -119,7 +98,7 @@ def _scores(
     """Return the scores of all candidates; `by_vectors` and `by_tokens` are of one direction."""
     semantic = lexical = late = None
     if spec.words:
-        lexical = queries.lexical_scores(spec.words, candidates)
+        lexical = queries.texts.lexical_scores(spec.words, candidates.texts)
     if spec.vectors:
         semantic = by_vectors(queries.side(spec), candidates.side(spec), spec.best_sentence)
     if spec.tokens:

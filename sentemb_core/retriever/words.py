@@ -5,9 +5,7 @@ The first six letters stand for a word's stem in any language that inflects at t
 """
 
 from collections.abc import Callable, Iterator, Sequence
-
-import numpy as np
-from jaxtyping import Float64, Int64
+from functools import cached_property
 
 from sentemb_core.evaluation.ranking import ScoreRows
 from sentemb_core.retrieval.bm25 import BM25, ENGLISH, WordCounts
@@ -47,16 +45,29 @@ TERMS: dict[Words, tuple[Callable[[str], Iterator[str]], ...]] = {
 }
 
 
-def lexical_scores(
-    kind: Words, queries: Sequence[str] | WordCounts, texts: Sequence[str] | WordCounts
-) -> ScoreRows:
-    """Return the lexical score of every text for every query: the sum of standardised BM25s."""
-    parts = [BM25(texts, terms=terms).score_rows(queries) for terms in TERMS[kind]]
+class Texts:
+    """Texts that look for others by their words.
 
-    def scores(places: Int64[np.ndarray, " n"]) -> Float64[np.ndarray, "n texts"]:
-        return summed([part(places) for part in parts])
+    Words are counted once, and each two sides are compared once: the stages of a run compare many
+    retrievers on the same texts.
+    """
 
-    return scores
+    def __init__(self, items: Sequence[str]) -> None:
+        self.items = items
+        self._scores: dict[tuple[Words, Texts], ScoreRows] = {}
+
+    @cached_property
+    def words(self) -> WordCounts:
+        return WordCounts(self.items)
+
+    def lexical_scores(self, kind: Words, candidates: "Texts") -> ScoreRows:
+        """Return the score of every candidate for every text: the sum of standardised BM25s."""
+        if (kind, candidates) not in self._scores:
+            parts = [
+                BM25(candidates.words, terms=terms).score_rows(self.words) for terms in TERMS[kind]
+            ]
+            self._scores[kind, candidates] = lambda places: summed([part(places) for part in parts])
+        return self._scores[kind, candidates]
 
 
 def summed(parts: Sequence[Scores]) -> Scores:

@@ -2,13 +2,28 @@
 
 import math
 from collections.abc import Iterable
+from inspect import unwrap
 
+import torch
 from torch import nn, optim
 
 from sentemb_core.config.run import TrainingConfig
 
 SLANTED_RATIO = 32
 """Highest over lowest rate of the slanted triangle (ULMFiT; used by DeCLUTR)."""
+
+
+class EagerAdam(optim.Adam):
+    """Adam without the wrappers that import torch's compiler (2 CPU-seconds) to exempt themselves.
+
+    No training here is compiled or differentiated.
+    """
+
+    add_param_group = unwrap(optim.Adam.add_param_group)
+    load_state_dict = unwrap(optim.Adam.load_state_dict)
+    state_dict = unwrap(optim.Adam.state_dict)
+    step = torch.no_grad()(unwrap(optim.Adam.step))
+    zero_grad = unwrap(optim.Adam.zero_grad)
 
 
 def optimiser_for(modules: Iterable[nn.Module], config: TrainingConfig) -> optim.Optimizer:
@@ -19,15 +34,18 @@ def optimiser_for(modules: Iterable[nn.Module], config: TrainingConfig) -> optim
     parameters = [weight for module in modules for weight in module.parameters()]
     weights = [weight for weight in parameters if weight.requires_grad]
     if config.optimizer == "adam":
-        return optim.Adam(weights, lr=config.learning_rate, fused=True)
+        return EagerAdam(weights, lr=config.learning_rate, fused=True)
     matrices = [weight for weight in weights if weight.ndim > 1]
     vectors = [weight for weight in weights if weight.ndim <= 1]
     groups = [
         {"params": matrices, "weight_decay": config.weight_decay},
         {"params": vectors, "weight_decay": 0.0},
     ]
-    return optim.AdamW(
-        [group for group in groups if group["params"]], lr=config.learning_rate, fused=True
+    return EagerAdam(
+        [group for group in groups if group["params"]],
+        lr=config.learning_rate,
+        decoupled_weight_decay=True,  # AdamW
+        fused=True,
     )
 
 

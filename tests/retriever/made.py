@@ -12,6 +12,7 @@ from sentemb_core.retriever.scores import Readings
 from sentemb_core.retriever.spec import RetrieverSpec, Vectors
 from sentemb_core.retriever.tokens import SCALE, TokenVectors
 from sentemb_core.retriever.vectors import Sides, side_of
+from sentemb_core.retriever.words import Texts
 from tests import tiny
 
 DIM = 8
@@ -74,4 +75,4 @@ def readings(rng: np.random.Generator, sizes: Sequence[int], *, int8: bool = Fal
     texts = [sentence(rng, range(4, 40)) for _ in sizes]
     counts = rng.integers(1, 9, len(sizes)).tolist()
     sides = {"": side(rng, sizes), "table": side(rng, sizes)}
-    return Readings(texts, sides, {"": tokens(rng, counts, int8=int8)})
+    return Readings(Texts(texts), sides, {"": tokens(rng, counts, int8=int8)})

@@ -138,6 +138,23 @@ def test_what_is_below_word_search_in_one_direction_is_refused():
     assert found.label != lopsided
 
 
+@pytest.mark.parametrize(("bm25", "expected"), [(0.4, "start"), (0.52, "whitened start")])
+def test_a_slight_loss_in_one_direction_counts_unless_everything_loses(bm25: float, expected: str):
+    """The whitened start wins one direction and is .01 below the start in the other.
+
+    With the second value of BM25 the start is below it, so nothing is free of losses.
+    """
+    rng = np.random.default_rng(0)
+    values = {label: [np.zeros(300), np.zeros(300)] for label in LABELS}
+    noise = rng.normal(0, 0.3, 300)
+    noise -= noise.mean()
+    values["start"] = [np.full(300, 0.5), np.full(300, 0.5)]
+    values["whitened start"] = [np.full(300, 0.6), 0.49 + noise]
+    values["BM25"] = [np.full(300, bm25), np.full(300, 0.2)]
+    found = choice(FOUND, values, [np.arange(300)] * 2, None, 0)
+    assert found.label == expected
+
+
 def test_if_all_are_below_a_baseline_the_best_of_them_is_returned():
     """BM25 fails in one direction and the start in the other, and nothing else is any good."""
     queries = 200

@@ -18,6 +18,7 @@ from sentemb_core.retriever.pool import (
     _span,
     pool_pairs,
     pool_scorers,
+    pool_texts,
     read_readings,
     write_readings,
 )
@@ -97,9 +98,9 @@ def test_readings_come_back_as_they_were_written(tmp_path: Path):
         (tmp_path / name).mkdir()
         write_readings(encoder, token_map, pairs, tmp_path / name, whole_texts=name == "a")
     folders = {name: tmp_path / name for name in "ab"}
-    ((texts, documents),) = read_readings(pairs, folders).values()
-    assert texts.texts == ["w5 w6", "w7"]
-    assert documents.texts == ["w5 w8 w9", "w7 w10"]
+    ((texts, documents),) = read_readings(pairs, pool_texts(pairs), folders).values()
+    assert texts.texts.items == ["w5 w6", "w7"]
+    assert documents.texts.items == ["w5 w8 w9", "w7 w10"]
     assert set(documents.vectors) == {"a", "b"}
     assert set(documents.tokens) == set(texts.tokens) == {"a"}
     assert documents.tokens["a"].rows.dtype == np.int8
@@ -140,7 +141,7 @@ def test_a_pseudo_query_finds_the_rest_that_repeats_its_words(tmp_path: Path):
     )
     pairs = pool_pairs(folder, pool)
     spec = RetrieverSpec(words="bm25")
-    for kind, (texts, documents) in read_readings(pairs, {}).items():
+    for kind, (texts, documents) in read_readings(pairs, pool_texts(pairs), {}).items():
         ranks = rank_pool(pool, pool_scorers(spec, texts, documents, kind), "test")
         assert ranks.document_to_counterpart.best.max() == 1
         assert ranks.counterpart_to_document.best.max() == 1

@@ -103,7 +103,7 @@ def test_both_sides_of_a_retriever_have_their_prompts_whose_tokens_have_no_vecto
             [[prompts[role] + text] for text in texts], documents=documents
         )
         assert found.vectors[""].vectors == pytest.approx(expected.vectors[""].vectors, abs=1e-6)
-        assert found.texts == texts
+        assert found.texts.items == texts
         sizes = np.diff(found.tokens[""].starts)
         assert sizes.tolist() == ([1, 1] if documents else [2, 1])  # merged in twos
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.stats import zscore
 
 from sentemb_core.retrieval.bm25 import ENGLISH
-from sentemb_core.retriever.words import TERMS, letter_grams, lexical_scores, plain_words, stems
+from sentemb_core.retriever.words import TERMS, Texts, letter_grams, plain_words, stems
 from sentemb_core.tokenize import words
 
 TEXT = st.lists(
@@ -40,13 +40,13 @@ def test_scores_are_sums_of_standardised_bm25(texts: list[str], query: str):
     for terms in (stems, letter_grams):
         scores = np.array(oracle(query, texts, terms))
         expected += 0 if np.ptp(scores) < 1e-9 else zscore(scores)
-    found = lexical_scores("stems_and_letters", [query], texts)(np.array([0]))[0]
+    found = Texts([query]).lexical_scores("stems_and_letters", Texts(texts))(np.array([0]))[0]
     assert found == pytest.approx(expected, abs=1e-6)
 
 
 @given(texts=st.lists(TEXT, min_size=1, max_size=6), query=TEXT)
 def test_whole_words_are_bm25_itself(texts: list[str], query: str):
-    found = lexical_scores("bm25", [query], texts)(np.array([0]))[0]
+    found = Texts([query]).lexical_scores("bm25", Texts(texts))(np.array([0]))[0]
     assert found == pytest.approx(np.array(oracle(query, texts, plain_words)), abs=1e-9)
 
 
@@ -68,7 +68,7 @@ def test_every_word_that_is_no_stop_word_has_terms(text: str):
 
 def test_chinese_characters_are_words():
     texts = ["今天天气很好", "股票下跌了"]
-    scores = lexical_scores("stems_and_letters", ["股票"], texts)(np.array([0]))[0]
+    scores = Texts(["股票"]).lexical_scores("stems_and_letters", Texts(texts))(np.array([0]))[0]
     assert scores[1] > scores[0]
 
 
