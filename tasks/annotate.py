@@ -1,7 +1,7 @@
 """The stages of self-annotation (mutual, section 3.2): graph, prune, cluster, pairs."""
 
 from sentemb_core.types import ArtifactRef, Precision, Storage
-from tasks.artifacts import artifact_path, loaded_encoder, new_artifact
+from tasks.artifacts import artifact_path, new_artifact
 from tasks.corpus import joined
 from tasks.execution import is_pending
 from tasks.stage import stage
@@ -71,10 +71,11 @@ def encode_and_build_graph(
     from sentemb_core.annotation.embeddings import FreshVectors
     from sentemb_core.annotation.graph import write_graph
     from sentemb_core.corpus.tokens import TokenCorpus
+    from sentemb_core.encoder.checkpoint import loaded_encoder
 
     corpus = TokenCorpus.open(artifact_path(sentences))
     with new_artifact("graph") as draft:
-        vectors = FreshVectors(loaded_encoder(encoder), corpus, storage, dtype)
+        vectors = FreshVectors(loaded_encoder(artifact_path(encoder)), corpus, storage, dtype)
         # no steady_heap: it would map an encoder's temporaries again for every batch
         write_graph(corpus, vectors, degree, draft.path, min_distance)
     return draft.ref
@@ -133,9 +134,10 @@ def cluster_by_kmeans(
     from sentemb_core.annotation.embeddings import Embeddings
     from sentemb_core.annotation.kmeans_files import write_kmeans_clusters
     from sentemb_core.corpus.tokens import TokenCorpus
+    from sentemb_core.encoder.checkpoint import loaded_encoder
 
     corpus = TokenCorpus.open(artifact_path(sentences))
-    similarity = loaded_encoder(encoder).similarity
+    similarity = loaded_encoder(artifact_path(encoder)).similarity
     with new_artifact("clusters") as draft:
         write_kmeans_clusters(
             corpus, Embeddings(artifact_path(embeddings)), n_clusters, similarity, seed, draft.path

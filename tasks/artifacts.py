@@ -2,17 +2,13 @@
 
 import json
 from contextlib import AbstractContextManager
-from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from sentemb_core.store.objects import Draft, Store
 from sentemb_core.store.parts import parts_of
 from sentemb_core.types import ArtifactRef, Json, Value
 from tasks.execution import UnknownResult, is_pending
-
-if TYPE_CHECKING:
-    from sentemb_core.encoder.encoder import Encoder
 
 
 def artifact_path(artifact: ArtifactRef) -> Path:
@@ -27,23 +23,6 @@ def artifact_path(artifact: ArtifactRef) -> Path:
     for part in parts_of(folder):
         store.path(part)
     return folder
-
-
-def loaded_encoder(encoder: ArtifactRef) -> "Encoder":
-    """The encoder of an artifact, to read texts with and not to change: the last one is kept."""
-    return _encoder(artifact_path(encoder))
-
-
-@lru_cache(maxsize=1)
-def _encoder(folder: Path) -> "Encoder":
-    from sentemb_core.encoder.checkpoint import load_encoder
-
-    return load_encoder(folder)
-
-
-def forget_encoder() -> None:
-    """Free what `loaded_encoder` keeps, before a training needs the memory."""
-    _encoder.cache_clear()
 
 
 def new_artifact(kind: str) -> AbstractContextManager[Draft]:

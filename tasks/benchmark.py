@@ -18,7 +18,7 @@ from sentemb_core.config.suite import (
 from sentemb_core.errors import BadDataError
 from sentemb_core.store.objects import file_digest
 from sentemb_core.types import ArtifactRef, Json, Value
-from tasks.artifacts import artifact_path, loaded_encoder, new_artifact, read_json, save_json
+from tasks.artifacts import artifact_path, new_artifact, read_json, save_json
 from tasks.sources import require_same_bytes
 from tasks.stage import stage
 
@@ -107,10 +107,11 @@ def score_similarity(
     encoder: ArtifactRef, task: StsTask, digests: tuple[str, ...], folder: str
 ) -> ArtifactRef:
     """Correlate an encoder's cosines with human scores."""
+    from sentemb_core.encoder.checkpoint import loaded_encoder
     from sentemb_core.evaluation.sts import similarities, sts_result
 
     pairs = pairs_in(task, digests, folder)
-    found = similarities(loaded_encoder(encoder), pairs)
+    found = similarities(loaded_encoder(artifact_path(encoder)), pairs)
     return kept_result(sts_result(task.name, pairs, found))
 
 
@@ -150,10 +151,11 @@ def encode_collection(
     folder: str,
 ) -> ArtifactRef:
     """Encode queries and documents; `form` says how a document becomes a vector."""
+    from sentemb_core.encoder.checkpoint import loaded_encoder
     from sentemb_core.evaluation.collection_vectors import collection_vectors, write_vectors
 
     collection = collection_in(task, digests, folder)
-    vectors = collection_vectors(loaded_encoder(encoder), collection, form)
+    vectors = collection_vectors(loaded_encoder(artifact_path(encoder)), collection, form)
     with new_artifact("vectors") as draft:
         write_vectors(vectors, draft.path)
     return draft.ref
@@ -241,40 +243,44 @@ def score_transfer(
     encoder: ArtifactRef, task: ProbeTask, digests: tuple[str, ...], folder: str
 ) -> ArtifactRef:
     """Score a linear probe on an encoder's frozen vectors."""
+    from sentemb_core.encoder.checkpoint import loaded_encoder
     from sentemb_core.evaluation.transfer import transfer_result
     from sentemb_core.evaluation.transfer_files import read_probe
 
     examples = read_probe(task, Path(folder))
     require_same_bytes(files_of(task, folder), digests)
-    return kept_result(transfer_result(loaded_encoder(encoder), examples))
+    return kept_result(transfer_result(loaded_encoder(artifact_path(encoder)), examples))
 
 
 @stage("score_case", version=1, numeric=("device",))
 def score_case(encoder: ArtifactRef) -> ArtifactRef:
     """Score how an encoder groups the eight titles of appendix D (mutual)."""
+    from sentemb_core.encoder.checkpoint import loaded_encoder
     from sentemb_core.evaluation.appendix_d import case_result, labels_by
 
-    return kept_result(case_result(labels_by(loaded_encoder(encoder))))
+    return kept_result(case_result(labels_by(loaded_encoder(artifact_path(encoder)))))
 
 
 @stage("diagnose_on_pairs", version=2, ignore=("file",), numeric=("device",))
 def diagnose_on_pairs(encoder: ArtifactRef, digest: str, file: str) -> ArtifactRef:
     """Compute alignment, uniformity and other diagnostics on similar pairs."""
+    from sentemb_core.encoder.checkpoint import loaded_encoder
     from sentemb_core.evaluation.label_free import pairs_diagnosis
     from sentemb_core.evaluation.sts import read_sts
 
     pairs = read_sts(Path(file))
     require_same_bytes([file], [digest])
-    found = pairs_diagnosis(loaded_encoder(encoder), pairs)
+    found = pairs_diagnosis(loaded_encoder(artifact_path(encoder)), pairs)
     return save_json("diagnosis", found.model_dump())
 
 
 @stage("diagnose_on_halves", version=2, numeric=("device",))
 def diagnose_on_halves(encoder: ArtifactRef, documents: ArtifactRef) -> ArtifactRef:
     """Compute alignment, uniformity and other diagnostics on halves of documents."""
+    from sentemb_core.encoder.checkpoint import loaded_encoder
     from sentemb_core.evaluation.label_free import halves_diagnosis
 
-    found = halves_diagnosis(loaded_encoder(encoder), artifact_path(documents))
+    found = halves_diagnosis(loaded_encoder(artifact_path(encoder)), artifact_path(documents))
     return save_json("diagnosis", found.model_dump())
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sentemb_core.config.methods import ICT, MethodSettings
 from sentemb_core.config.run import CorpusConfig, LabelsConfig, RunConfig, ValidationConfig
 from sentemb_core.types import ArtifactRef, Value
-from tasks.artifacts import Labelled, artifact_path, loaded_encoder, new_artifact, read_json
+from tasks.artifacts import Labelled, artifact_path, new_artifact, read_json
 from tasks.checks import learns_from_labels, silent
 from tasks.execution import is_pending, skip_unknown_results
 from tasks.shards import set_parts
@@ -196,8 +196,9 @@ def tokenise_sentences(
     With `counterparts`, the last sentence of a document is its counterpart (`draw_labels`).
     """
     from sentemb_core.corpus.tokenise import write_tokens
+    from sentemb_core.encoder.checkpoint import loaded_encoder
 
-    model = loaded_encoder(encoder)
+    model = loaded_encoder(artifact_path(encoder))
     with new_artifact("sentences") as draft:
         write_tokens(
             artifact_path(documents) / "documents.parquet",

@@ -3,7 +3,7 @@
 from sentemb_core.config.run import EncoderConfig
 from sentemb_core.formats import in_words
 from sentemb_core.types import ArtifactRef, Map, Pooling, Precision, Storage
-from tasks.artifacts import artifact_path, loaded_encoder, new_artifact
+from tasks.artifacts import artifact_path, new_artifact
 from tasks.corpus import joined
 from tasks.sources import require_same_encoder
 from tasks.stage import stage
@@ -74,11 +74,14 @@ def encode_sentences(
     """Return one vector per sentence, in the order of the corpus."""
     from sentemb_core.annotation.embeddings import write_embeddings
     from sentemb_core.corpus.tokens import TokenCorpus
+    from sentemb_core.encoder.checkpoint import loaded_encoder
     from tasks.prefect_pages import progress
 
     corpus = TokenCorpus.open(artifact_path(sentences))
     with new_artifact("embeddings") as draft, progress("encode_sentences", len(corpus)) as advance:
-        write_embeddings(loaded_encoder(encoder), corpus, draft.path, storage, dtype, advance)
+        write_embeddings(
+            loaded_encoder(artifact_path(encoder)), corpus, draft.path, storage, dtype, advance
+        )
     return draft.ref
 
 
@@ -127,12 +130,12 @@ def finished_encoder(
     from sentemb_core.corpus.tokens import TokenCorpus
     from sentemb_core.encoder.batching import naming_documents, pooled_vectors
     from sentemb_core.encoder.card import CardFacts, model_card
-    from sentemb_core.encoder.checkpoint import save_encoder
+    from sentemb_core.encoder.checkpoint import loaded_encoder, save_encoder
     from sentemb_core.postprocess.encoder_maps import reads_directions, with_map
     from sentemb_core.training.batches import some
     from tasks.prefect_pages import progress
 
-    before = loaded_encoder(encoder)
+    before = loaded_encoder(artifact_path(encoder))
     stored = embeddings if reads_directions(before, kind) else None
     corpus = TokenCorpus.open(artifact_path(sentences))
     if not stored:

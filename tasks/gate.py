@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from sentemb_core.config.run import RunConfig
 from sentemb_core.errors import UnsafeModelError
 from sentemb_core.types import ArtifactRef, Value
-from tasks.artifacts import RunResult, Texts, artifact_path, loaded_encoder
+from tasks.artifacts import RunResult, Texts, artifact_path
 from tasks.corpus import tokenise_sentences
 from tasks.promotion import VERDICT, Promotion, promote
 from tasks.registered_encoders import find_encoder, local_name
@@ -231,6 +231,7 @@ def has_collapsed(training: RunResult, count: int) -> bool:
     from sentemb_core.annotation.embeddings import Embeddings
     from sentemb_core.corpus.tokens import TokenCorpus
     from sentemb_core.encoder.batching import encode
+    from sentemb_core.encoder.checkpoint import loaded_encoder
     from sentemb_core.evaluation.diagnostics import shape_of, spread
 
     row = path_of_published(training)[-1]
@@ -239,5 +240,5 @@ def has_collapsed(training: RunResult, count: int) -> bool:
     if row.embeddings:
         vectors = Embeddings(artifact_path(row.embeddings)).rows(sample)
     else:
-        vectors = encode(loaded_encoder(row.encoder), corpus.tokens(sample))
+        vectors = encode(loaded_encoder(artifact_path(row.encoder)), corpus.tokens(sample))
     return shape_of(vectors, 0).collapsed

@@ -10,7 +10,6 @@ from tasks.artifacts import (
     RetrieverResult,
     RunResult,
     artifact_path,
-    loaded_encoder,
     new_artifact,
     save_json,
 )
@@ -80,6 +79,7 @@ def fit_token_map(
     import numpy as np
 
     from sentemb_core.corpus.tokens import TokenCorpus
+    from sentemb_core.encoder.checkpoint import loaded_encoder
     from sentemb_core.retriever.folder import TOKEN_MAP
     from sentemb_core.retriever.tokens import fitted_token_map, token_map_bytes
     from sentemb_core.training.batches import some
@@ -87,7 +87,9 @@ def fit_token_map(
     corpus = some(TokenCorpus.open(artifact_path(sentences)), seed)
     trainable = np.flatnonzero(~corpus.held_out[corpus.document_of])
     drawn = np.random.default_rng(seed).permutation(trainable)
-    fitted = fitted_token_map(loaded_encoder(encoder), cast("Documents", corpus), drawn, dtype)
+    fitted = fitted_token_map(
+        loaded_encoder(artifact_path(encoder)), cast("Documents", corpus), drawn, dtype
+    )
     with new_artifact("token_map") as draft:
         (draft.path / TOKEN_MAP).write_bytes(token_map_bytes(fitted))
     return draft.ref
@@ -119,13 +121,14 @@ def read_pool(
     from sentemb_core.annotation.embeddings import Embeddings
     from sentemb_core.corpus.tokens import TokenCorpus
     from sentemb_core.corpus.validation_pool import ValidationPool
+    from sentemb_core.encoder.checkpoint import loaded_encoder
     from sentemb_core.postprocess.encoder_maps import reads_directions
     from sentemb_core.retriever.folder import TOKEN_MAP
     from sentemb_core.retriever.pool import pool_pairs, stored_documents, write_readings
     from sentemb_core.retriever.tokens import read_token_map
     from tasks.prefect_pages import progress
 
-    reader = loaded_encoder(encoder)
+    reader = loaded_encoder(artifact_path(encoder))
     pool = ValidationPool.open(artifact_path(validation_pool))
     pairs = pool_pairs(artifact_path(documents), pool)
     known = None

@@ -10,7 +10,7 @@ from sentemb_core.config.methods import Condenser, HiCL, MethodSettings
 from sentemb_core.config.run import TrainingConfig
 from sentemb_core.progress import Update
 from sentemb_core.types import ArtifactRef, OnStep
-from tasks.artifacts import Trained, artifact_path, forget_encoder, loaded_encoder, new_artifact
+from tasks.artifacts import Trained, artifact_path, new_artifact
 from tasks.checks import headless, silent
 from tasks.execution import is_dry_run
 from tasks.stage import stage, working_folder
@@ -53,6 +53,7 @@ def train_encoder(
         judged: The corpus of the pool's documents, if it is not `sentences`.
     """
     from sentemb_core.encoder.card import CardFacts
+    from sentemb_core.encoder.checkpoint import forget_encoder
     from sentemb_core.store.stages import running, threads
     from sentemb_core.training.inputs import TrainingInputs, train_from
     from sentemb_core.training.state import StepLog
@@ -125,11 +126,12 @@ def check_documents(config: TrainingConfig, encoder: ArtifactRef, sentences: Art
     if is_dry_run():
         return
     from sentemb_core.corpus.tokens import TokenCorpus
+    from sentemb_core.encoder.checkpoint import loaded_encoder
     from sentemb_core.methods.catalogue import method_for
     from sentemb_core.training.batches import corpus_sampler
 
     with silent("sentemb_core"):  # the training logs them
-        method = method_for(headless(config.method), loaded_encoder(encoder))
+        method = method_for(headless(config.method), loaded_encoder(artifact_path(encoder)))
         corpus_sampler(config, method, TokenCorpus.open(artifact_path(sentences)))
 
 
@@ -161,10 +163,11 @@ def log_segment_counts(
         return {}
 
     from sentemb_core.corpus.tokens import TokenCorpus
+    from sentemb_core.encoder.checkpoint import loaded_encoder
     from sentemb_core.methods.hicl import segment_counts
     from sentemb_core.training.batches import some
 
-    start = loaded_encoder(encoder)
+    start = loaded_encoder(artifact_path(encoder))
     corpus = some(TokenCorpus.open(artifact_path(sentences)), 0)
     counts = segment_counts(method, start, cast("Documents", corpus))
     if not len(counts):

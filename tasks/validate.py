@@ -9,7 +9,6 @@ from tasks.artifacts import (
     Annotation,
     EncoderResult,
     artifact_path,
-    loaded_encoder,
     new_artifact,
     read_json,
     save_json,
@@ -69,12 +68,13 @@ def validate_encoder(
     from sentemb_core.annotation.embeddings import Embeddings
     from sentemb_core.corpus.tokens import TokenCorpus
     from sentemb_core.corpus.validation_pool import ValidationPool
+    from sentemb_core.encoder.checkpoint import loaded_encoder
     from sentemb_core.evaluation.vectors import encoder_scorers
 
     pool = ValidationPool.open(artifact_path(validation_pool))
     stored = Embeddings(artifact_path(embeddings)) if embeddings else None
     corpus = TokenCorpus.open(artifact_path(sentences))
-    scorers = encoder_scorers(loaded_encoder(encoder), corpus, pool, stored)
+    scorers = encoder_scorers(loaded_encoder(artifact_path(encoder)), corpus, pool, stored)
     return save_scores(pool, scorers)
 
 
@@ -126,6 +126,7 @@ def rescored_scores(
     """Return scores of BM25's first 1,000 by BM25 + alpha x cosine; validation chooses None."""
     from sentemb_core.corpus.tokens import TokenCorpus
     from sentemb_core.corpus.validation_pool import ValidationPool
+    from sentemb_core.encoder.checkpoint import loaded_encoder
     from sentemb_core.evaluation.bm25_scores import bm25_scorers, pool_texts
     from sentemb_core.evaluation.rescoring import alpha_sweep, best_alpha, rescored_scorers
     from sentemb_core.evaluation.vectors import encoder_scorers
@@ -133,7 +134,9 @@ def rescored_scores(
     pool = ValidationPool.open(artifact_path(validation_pool))
     words = bm25_scorers(*pool_texts(artifact_path(documents), pool))
     corpus = TokenCorpus.open(artifact_path(sentences))
-    vectors = encoder_scorers(loaded_encoder(encoder), corpus, pool, similarity="cosine")
+    vectors = encoder_scorers(
+        loaded_encoder(artifact_path(encoder)), corpus, pool, similarity="cosine"
+    )
     if alpha is None:
         alpha = best_alpha(alpha_sweep(pool, words, vectors))
     return save_scores(pool, rescored_scorers(words, vectors, alpha))
@@ -156,11 +159,12 @@ def measure_language(
     import numpy as np
 
     from sentemb_core.corpus.tokens import TokenCorpus
+    from sentemb_core.encoder.checkpoint import loaded_encoder
     from sentemb_core.evaluation.masked_language import masked_language
     from sentemb_core.methods.parts.stored_head import head_in, head_shape
 
     folder = artifact_path(model)
-    encoder, head, shape = loaded_encoder(model), head_in(folder), head_shape(folder)
+    encoder, head, shape = loaded_encoder(folder), head_in(folder), head_shape(folder)
     assert head, "a Condenser stage stores its head"
     assert shape, "and the shape of it"
     corpus, other = (TokenCorpus.open(artifact_path(one)) for one in (sentences, unseen))
@@ -191,6 +195,7 @@ def diagnose_round(
     from sentemb_core.annotation.graph import PrunedGraph
     from sentemb_core.annotation.pairs import Pairs
     from sentemb_core.corpus.tokens import TokenCorpus
+    from sentemb_core.encoder.checkpoint import loaded_encoder
     from sentemb_core.evaluation.round_diagnostics import diagnostics
     from sentemb_core.evaluation.round_values import write_diagnostics
 
@@ -214,7 +219,7 @@ def diagnose_round(
     if config.dtype == "bfloat16" and config.clustering == "partition":
         edges = annotation.edges
         alone = PrunedGraph(artifact_path(edges), corpus) if edges else annotated
-        drift = pair_drift(loaded_encoder(annotator), corpus, alone, config)
+        drift = pair_drift(loaded_encoder(artifact_path(annotator)), corpus, alone, config)
         result = result.model_copy(update={"drift": drift})
     with new_artifact("diagnostics") as draft:
         write_diagnostics(result, draft.path)

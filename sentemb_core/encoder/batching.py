@@ -11,6 +11,7 @@ from torch import Tensor
 
 from sentemb_core.encoder.devices import any_shape, one_thread_each
 from sentemb_core.encoder.encoder import Encoder
+from sentemb_core.encoder.packed_weights import packed_weights
 from sentemb_core.errors import BadEmbeddingError
 from sentemb_core.types import Precision, Role
 
@@ -108,7 +109,12 @@ def _encoded(
 
     batches = length_buckets(lengths, TOKEN_BUDGET if device.type == "cpu" else CUDA_BUDGET)
     done = 0
-    with evaluating(encoder), any_shape(), one_thread_each(device) as pool:
+    with (
+        evaluating(encoder),
+        packed_weights(encoder, dtype, int(lengths.sum())),
+        any_shape(),
+        one_thread_each(device) as pool,
+    ):
         # a table costs less than the Python around it, and each thread has its own heap
         each = pool.map if encoder.kind == "transformer" else map
         for rows, batch in zip(batches, each(vectors_of, batches), strict=True):

@@ -8,6 +8,7 @@ import hashlib
 import json
 from collections.abc import Generator
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -113,6 +114,20 @@ def load_encoder(folder: Path) -> Encoder:
         refuse_pickles(folder)
         parts = read_parts(folder)
         return assembled(parts, settings_of(folder), folder).to(compute_device())
+
+
+@lru_cache(maxsize=1)
+def loaded_encoder(folder: Path) -> Encoder:
+    """Return `load_encoder` of a folder that does not change, to read with and not to change.
+
+    The last one is kept: the shards of a stage, and several stages in turn, read with one encoder.
+    """
+    return load_encoder(folder)
+
+
+def forget_encoder() -> None:
+    """Free what `loaded_encoder` keeps, before a training needs the memory."""
+    loaded_encoder.cache_clear()
 
 
 def assembled(parts: Parts, settings: Settings, folder: Path | None = None) -> Encoder:

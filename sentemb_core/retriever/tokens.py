@@ -30,6 +30,7 @@ from sentemb_core.encoder.batching import (
 from sentemb_core.encoder.dense import linear
 from sentemb_core.encoder.devices import one_thread_each
 from sentemb_core.encoder.encoder import Encoder
+from sentemb_core.encoder.packed_weights import packed_weights
 from sentemb_core.errors import BadDataError
 from sentemb_core.postprocess.whitening import SOFT, Whitening, fitted_whitening
 from sentemb_core.retriever.vectors import rows_of
@@ -165,7 +166,11 @@ def read_tokens(
         return pooled.cpu().numpy(), list(of_tokens.cpu().numpy())
 
     done = 0
-    with evaluating(encoder), one_thread_each(encoder.device) as pool:
+    with (
+        evaluating(encoder),
+        packed_weights(encoder, dtype, int(lengths.sum())),
+        one_thread_each(encoder.device) as pool,
+    ):
         for rows, (pooled, states) in zip(batches, pool.map(read, batches), strict=True):
             vectors[rows] = pooled
             for row, each in zip(rows.tolist(), states, strict=True):
