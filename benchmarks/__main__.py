@@ -4,6 +4,7 @@ Last comes the table of goals (`promises.GOALS`), each row measured in this run.
 if a promise is missed. The bfloat16 promises need a processor with bfloat16 units.
 
 encode.py    sentences per CPU-second, at least twice those of sentence-transformers (bfloat16)
+runtimes.py  the same in float32, beside OpenVINO and ONNX Runtime where these are installed
 annotate.py  documents per CPU-second, at least 20 times those of networkx, with equal labels
 search.py    exact search at least .6 times, validation ranking .5 times as fast as faiss's search
 training.py  pairs per CPU-second: cluster batches at least 3 times pair batches; memory of the
@@ -31,6 +32,7 @@ from benchmarks.promises import ROWS, goal_table
 HERE = Path(__file__).parent
 SCRIPTS = (
     "encode.py",
+    "runtimes.py",
     "annotate.py",
     "search.py",
     "training.py",
