@@ -1,7 +1,7 @@
 """CPU-seconds, seconds and peak memory of each stage of a run, by the number of documents.
 
     python -m benchmarks.growth             # the row of `make bench`
-    python -m benchmarks.growth --write     # the table of docs/performance.md
+    python -m benchmarks.growth --write     # table and figure of docs/performance.md
 
 Documents have 4 to 8 sentences of the shipped blog, with one word of each replaced
 (`benchmarks/stream.py`). The run starts from a static table and has one round of few steps. A peak
@@ -26,10 +26,12 @@ from sentemb_core.corpus import documents as corpus
 from sentemb_core.corpus.table import vocabulary_texts
 from sentemb_core.corpus.tokenise import write_tokens
 from sentemb_core.encoder.start import start_encoder
+from sentemb_core.report.drawing import HUES, MARKERS, house_style, png
 
 PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
+FIGURE = PAGE.with_name("growth.png")
 BEGIN, END = "<!-- growth:begin -->", "<!-- growth:end -->"
-SIZES = (1_000, 4_000, 16_000)
+SIZES = (1_000, 4_000, 16_000, 64_000, 256_000)
 READ = 16_000
 """Documents of the row `tokenise` of `make bench`."""
 
@@ -140,6 +142,30 @@ def table(found: Mapping[int, Costs]) -> list[str]:
     return lines
 
 
+def figure(found: Mapping[int, Costs]) -> bytes:
+    """Return a PNG: CPU-seconds and peak memory of the largest stages, by documents."""
+    with house_style():
+        from matplotlib.figure import Figure
+
+        drawn = Figure(figsize=(9, 4), layout="constrained")
+        for axes, kind, label in zip(
+            drawn.subplots(1, 2), ("cpu", "peak"), ("CPU-seconds", "MB that a stage adds"),
+            strict=True,
+        ):  # fmt: skip
+            last = found[max(found)]
+            largest = sorted(last, key=lambda stage: -last[stage][kind])[: len(HUES)]
+            for place, stage in enumerate(largest):
+                costs = [max(each.get(stage, last[stage])[kind], 0.1) for each in found.values()]
+                mark = MARKERS[place % len(MARKERS)]
+                axes.loglog(list(found), costs, color=HUES[place], marker=mark, label=stage)
+            axes.set(xlabel="documents", title=label, xticks=list(found))
+            axes.set_xticklabels([f"{size:,}" for size in found])
+            axes.yaxis.set_major_formatter("{x:,g}")
+            axes.minorticks_off()
+            axes.legend(fontsize=7)
+    return png(drawn)
+
+
 def main() -> bool:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -154,8 +180,10 @@ def main() -> bool:
     if not options.write:
         measured("tokenise", reading_seconds(READ))
         return True
-    text = "\n".join(table({size: costs_of(size) for size in options.sizes}))
+    found = {size: costs_of(size) for size in options.sizes}
+    text = "\n".join(table(found))
     print(text)
+    FIGURE.write_bytes(figure(found))
     before, rest = PAGE.read_text("utf-8").split(f"{BEGIN}\n")
     PAGE.write_text(f"{before}{BEGIN}\n{text}\n{END}{rest.split(END)[1]}", "utf-8")
     return True
