@@ -1,4 +1,4 @@
-"""Annotate a corpus undivided, in 71 shards, by two workers, and with a worker killed.
+"""Annotate a corpus undivided, in 40 shards, by two workers, and with a worker killed.
 
     python -m benchmarks.scale
 
@@ -28,8 +28,8 @@ from tasks.execution import without_prefect
 from tasks.workers import workers_of
 
 BLOG = Path(__file__).parents[1] / "data" / "blog_usgov.parquet"
-FULL = 200
-"""Sentences of a full shard; the posts that are drawn have 10,651 and make 71 shards."""
+FULL = 700
+"""Sentences of a full shard."""
 
 WAYS = {"undivided": (10**9, 1), "shards": (FULL, 1), "workers": (FULL, 2), "killed": (FULL, 2)}
 """Way -> sentences of a full shard, and workers."""
@@ -41,7 +41,7 @@ KILL_AFTER = 15.0
 def annotated(full: int, workers: int) -> Json:
     """Encode and annotate the corpus with MiniLM; return the digests."""
     corpus = CorpusConfig(
-        source=str(BLOG), sentences_column="sentences", max_documents=300, shard_sentences=full
+        source=str(BLOG), sentences_column="sentences", max_documents=600, shard_sentences=full
     )
     with (
         without_prefect(Store.default()),
