@@ -140,7 +140,9 @@ def compared_encoders(
 
 def stored_vectors(row: EncoderResult) -> Stored | None:
     """Return the corpus and its vectors, where the run keeps them."""
-    return row.embeddings and Stored(sentences=row.sentences, embeddings=row.embeddings)
+    return row.embeddings and Stored(
+        encoder=row.encoder, sentences=row.sentences, embeddings=row.embeddings
+    )
 
 
 def whitened(

@@ -65,8 +65,9 @@ class ReadEncoders(Value):
 
 
 class Stored(Value):
-    """A tokenised corpus, and its vectors by an encoder or by the encoder in front of its map."""
+    """A tokenised corpus, and its vectors by an encoder that may get a map."""
 
+    encoder: ArtifactRef
     sentences: ArtifactRef
     embeddings: ArtifactRef
 
@@ -114,8 +115,8 @@ def read_pool(
         documents: The documents of the pool.
         validation_pool: The pool.
         dtype: Precision of reading.
-        stored: Vectors that spare a transformer to read documents again; they are cut as the
-            stored ones are.
+        stored: Vectors of the encoder, or of a transformer in front of its map, that spare it to
+            read documents again; these are cut as the stored ones are.
         whole_texts: Whether the vectors of whole texts are added.
     """
     from sentemb_core.annotation.embeddings import Embeddings
@@ -132,7 +133,7 @@ def read_pool(
     pool = ValidationPool.open(artifact_path(validation_pool))
     pairs = pool_pairs(artifact_path(documents), pool)
     known = None
-    if stored and reads_directions(reader, "soft_whitening"):
+    if stored and (stored.encoder == encoder or reads_directions(reader, "soft_whitening")):
         corpus = TokenCorpus.open(artifact_path(stored.sentences))
         known = stored_documents(reader, corpus, Embeddings(artifact_path(stored.embeddings)), pool)
     sides = [pair.texts if known else pair.documents for pair in pairs.values()]
