@@ -132,9 +132,10 @@ def table(found: Mapping[int, Costs]) -> list[str]:
     for stage, last in sorted(found[largest].items(), key=lambda item: -item[1]["cpu"]):
         if last["cpu"] < SHOWN:
             continue
-        costs = [found[size][stage]["cpu"] for size in sizes]
-        power = exponent(sizes[-2:], costs[-2:])
-        peaks = " / ".join(f"{found[size][stage]['peak']:.0f}" for size in sizes)
+        calls = [each.get(stage) for each in found.values()]
+        costs = [call["cpu"] if call else 0.0 for call in calls]
+        power = exponent(sizes[-2:], costs[-2:]) if calls[-2] else 1.0
+        peaks = " / ".join(f"{call['peak']:.0f}" if call else "-" for call in calls)
         lines.append(
             f"| {stage} | {' | '.join(f'{cost:.1f}' for cost in costs)} | {power:.2f} | "
             f"{costs[-1] * (FAR / largest) ** power:,.0f} | {last['seconds']:.0f} | {peaks} |"
@@ -155,9 +156,10 @@ def figure(found: Mapping[int, Costs]) -> bytes:
             last = found[max(found)]
             largest = sorted(last, key=lambda stage: -last[stage][kind])[: len(HUES)]
             for place, stage in enumerate(largest):
-                costs = [max(each.get(stage, last[stage])[kind], 0.1) for each in found.values()]
+                sizes = [size for size in found if stage in found[size]]
+                costs = [max(found[size][stage][kind], 0.1) for size in sizes]
                 mark = MARKERS[place % len(MARKERS)]
-                axes.loglog(list(found), costs, color=HUES[place], marker=mark, label=stage)
+                axes.loglog(sizes, costs, color=HUES[place], marker=mark, label=stage)
             axes.set(xlabel="documents", title=label, xticks=list(found))
             axes.set_xticklabels([f"{size:,}" for size in found])
             axes.yaxis.set_major_formatter("{x:,g}")
@@ -180,7 +182,10 @@ def main() -> bool:
     if not options.write:
         measured("tokenise", reading_seconds(READ))
         return True
-    found = {size: costs_of(size) for size in options.sizes}
+    found: dict[int, Costs] = {}
+    for size in options.sizes:
+        found[size] = costs_of(size)
+        print(json.dumps([size, found[size]]), flush=True)
     text = "\n".join(table(found))
     print(text)
     FIGURE.write_bytes(figure(found))
