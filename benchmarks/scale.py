@@ -1,6 +1,6 @@
-"""Annotate a corpus undivided, in 40 shards, by two workers, and with a worker killed.
+"""Annotate a corpus undivided, in shards, by two workers, and with a worker killed.
 
-    python -m benchmarks.scale
+    python -m benchmarks.scale [SENTENCES]    # of a full shard; 700 make 40 shards
 
 Each way has a process and a home of its own. CPU-seconds count workers and imports. The exit code
 is 1 if the pairs or the joined vectors of two ways in shards differ.
@@ -28,11 +28,9 @@ from tasks.execution import without_prefect
 from tasks.workers import workers_of
 
 BLOG = Path(__file__).parents[1] / "data" / "blog_usgov.parquet"
-FULL = 700
-"""Sentences of a full shard."""
-
-WAYS = {"undivided": (10**9, 1), "shards": (FULL, 1), "workers": (FULL, 2), "killed": (FULL, 2)}
-"""Way -> sentences of a full shard, and workers."""
+UNDIVIDED = "undivided"
+WAYS = {UNDIVIDED: 1, "shards": 1, "workers": 2, "killed": 2}
+"""Way -> workers."""
 
 KILL_AFTER = 15.0
 """Seconds, of which a worker takes some five to start."""
@@ -60,11 +58,11 @@ def kill_a_worker() -> None:
     multiprocessing.active_children()[0].kill()
 
 
-def measured(way: str) -> Json:
+def measured(way: str, full: int) -> Json:
     """Run one way in a process of its own; return digests, seconds, memory and disk."""
     with tempfile.TemporaryDirectory() as home:
         began, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
-        command = [sys.executable, "-m", "benchmarks.scale", way]
+        command = [sys.executable, "-m", "benchmarks.scale", str(full), way]
         out = subprocess.run(
             command, env=os.environ | {"SENTEMB_HOME": home}, stdout=subprocess.PIPE, check=True
         ).stdout
@@ -77,31 +75,30 @@ def measured(way: str) -> Json:
     }
 
 
-def main() -> int:
-    rows = {way: measured(way) for way in WAYS}
+def main(full: int = 700) -> int:
+    rows = {way: measured(way, full) for way in WAYS}
     print("way        CPU s  seconds  memory MB  disk MB")
     for way, row in rows.items():
         numbers = (row["cpu"], row["seconds"], row["memory"] / 1024, row["disk"] / 2**20)
         print("{:9} {:6.1f} {:8.1f} {:10.0f} {:8.0f}".format(way, *numbers))
-    divided = [rows[way] for way in ("shards", "workers", "killed")]
+    divided = [row for way, row in rows.items() if way != UNDIVIDED]
     same = all(len({row[name] for row in divided}) == 1 for name in ("vectors", "pairs"))
     print(f"equal digests: {same}")
     return int(not same)
 
 
-def run_way(way: str) -> None:
+def run_way(full: int, way: str) -> None:
     """Run one way in this process; print its digests, and the memory of its largest process."""
-    full, workers = WAYS[way]
     if way == "killed":
         threading.Thread(target=kill_a_worker, daemon=True).start()
-    found = annotated(full, workers)
+    found = annotated(10**9 if way == UNDIVIDED else full, WAYS[way])
     kinds = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
     found["memory"] = max(resource.getrusage(kind).ru_maxrss for kind in kinds)
     print(json.dumps(found))
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        run_way(sys.argv[1])
+    if len(sys.argv) > 2:
+        run_way(int(sys.argv[1]), sys.argv[2])
     else:
-        sys.exit(main())
+        sys.exit(main(*map(int, sys.argv[1:])))
