@@ -45,12 +45,13 @@ SCRIPTS = (
 def measure(rows: Path) -> list[str]:
     """Run all scripts, which append to `rows`; return those that miss a promise."""
     missed: list[str] = []
+    path = [str(HERE.parent), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
     for script in SCRIPTS:
         print(f"\n{script}", flush=True)
         done = subprocess.run(
             [sys.executable, str(HERE / script)],
             check=False,
-            env=os.environ | {"PYTHONPATH": str(HERE.parent), ROWS: str(rows)},
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(path), ROWS: str(rows)},
         )
         missed += [script] * (done.returncode != 0)
     return missed

@@ -13,7 +13,6 @@ os.environ["MKL_NUM_THREADS"] = "1"
 os.environ["HF_HUB_OFFLINE"] = "1"
 
 import argparse
-import resource
 import subprocess
 import sys
 import tempfile
@@ -29,6 +28,7 @@ from sentence_transformers.sentence_transformer.losses import MultipleNegativesR
 
 from benchmarks.encode import peer_model
 from benchmarks.promises import kept, measured
+from benchmarks.stream import memory
 from sentemb_core.annotation.pair_arrays import cluster_pairs
 from sentemb_core.annotation.pruning import clusters, prune_to_top_k
 from sentemb_core.annotation.similarity import neighbours
@@ -213,25 +213,25 @@ def print_memory() -> bool:
     """Print the peak memory at each batch size; return whether the promise is kept."""
     peaks = {size: peak_of(size) for size in (128, 3200)}
     for size, peak in peaks.items():
-        print(f"gradient cache, chunk {CHUNK}, batch {size:5d}: peak {peak / 2**20:6.2f} GiB")
+        print(f"gradient cache, chunk {CHUNK}, batch {size:5d}: peak {peak:6.0f} MB")
     return kept("3200 / 128", peaks[3200] / peaks[128], at_most=1.3)
 
 
-def peak_of(batch_size: int) -> int:
-    """Return the peak resident KiB of a process that trains with this batch size."""
+def peak_of(batch_size: int) -> float:
+    """Return the peak resident MB of a process that trains with this batch size."""
     command = [sys.executable, __file__, "--peak-of", str(batch_size)]
-    return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
 def print_peak(batch_size: int) -> None:
-    """Train two steps on neighbours and print the peak resident KiB of this process."""
+    """Train two steps on neighbours and print the peak resident MB of this process."""
     encoder = start_encoder(EncoderConfig(name="minilm"), None)
     with tempfile.TemporaryDirectory() as folder:
         corpus = tokenised(encoder, 150, Path(folder))
         trained(
             encoder, corpus, {"batch_size": batch_size, "chunk": CHUNK, "steps": 2} | ONE_THREAD
         )
-    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+    print(memory("VmHWM"))  # ru_maxrss begins with the peak of the parent
 
 
 def main() -> bool:

@@ -141,7 +141,8 @@ class TokenCorpus:
 
     def shard_offsets(self, k: int) -> Int64[np.ndarray, " bounds"]:
         """Return the first sentences of the shard's documents and, last, its end."""
-        documents = read_arrow(self._files[k]).column("document").to_numpy()
+        column = read_arrow(self._files[k]).column("document")
+        documents = np.from_dlpack(column)  # `to_numpy` imports pandas: .25 s of `status`
         starts = np.flatnonzero(np.diff(documents, prepend=-1))
         return np.append(starts, len(documents)) + self._starts[k]
 
