@@ -24,6 +24,7 @@ from benchmarks.retriever_study import (
 )
 from sentemb_core.retriever.retriever import Retriever
 from sentemb_core.retriever.scores import Readings
+from sentemb_core.retriever.words import Texts
 from sentemb_core.store.objects import Store
 from tasks.execution import without_prefect
 from tests import tiny
@@ -84,7 +85,7 @@ def tokens_of_a() -> Retriever:
 
 
 def words_of(side: list[list[str]]) -> Readings:
-    return Readings([" ".join(sentences) for sentences in side])
+    return Readings(Texts([" ".join(sentences) for sentences in side]))
 
 
 def test_a_seed_draws_a_pool_without_replies(data: Path):
