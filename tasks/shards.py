@@ -7,7 +7,7 @@ a corpus with further or changed documents runs again only in the shards that ch
 
 import logging
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextvars import copy_context
 from functools import partial
 
@@ -94,9 +94,12 @@ def _run_in_workers(
             threads.submit(context.run, job) for context, job in zip(contexts, jobs, strict=True)
         ]
         try:
-            for done, future in enumerate(as_completed(futures), 1):
-                future.result()
-                advance(done)
+            left = set(futures)
+            while left:  # wakes every second: Ctrl-C ends a run whose workers are gone, too
+                ended, left = wait(left, timeout=1.0, return_when=FIRST_COMPLETED)
+                for future in ended:
+                    future.result()
+                advance(len(futures) - len(left))
         except BaseException:
             cleaning_up()
             workers.stop()
