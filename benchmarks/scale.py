@@ -1,11 +1,13 @@
 """Annotate a corpus undivided, in shards, by two workers, and with a worker killed.
 
-    python -m benchmarks.scale [SENTENCES]    # of a full shard; 700 make 40 shards
+    python -m benchmarks.scale                   # 600 posts, of which 700 sentences make 40 shards
+    python -m benchmarks.scale --documents 2306 --full 2700 --ways undivided shards
 
 Each way has a process and a home of its own. CPU-seconds count workers and imports. The exit code
 is 1 if the pairs or the joined vectors of two ways in shards differ.
 """
 
+import argparse
 import json
 import multiprocessing
 import os
@@ -36,10 +38,13 @@ KILL_AFTER = 15.0
 """Seconds, of which a worker takes some five to start."""
 
 
-def annotated(full: int, workers: int) -> Json:
+def annotated(documents: int, full: int, workers: int) -> Json:
     """Encode and annotate the corpus with MiniLM; return the digests."""
     corpus = CorpusConfig(
-        source=str(BLOG), sentences_column="sentences", max_documents=600, shard_sentences=full
+        source=str(BLOG),
+        sentences_column="sentences",
+        max_documents=documents,
+        shard_sentences=full,
     )
     with (
         without_prefect(Store.default()),
@@ -58,11 +63,12 @@ def kill_a_worker() -> None:
     multiprocessing.active_children()[0].kill()
 
 
-def measured(way: str, full: int) -> Json:
+def measured(way: str, documents: int, full: int) -> Json:
     """Run one way in a process of its own; return digests, seconds, memory and disk."""
     with tempfile.TemporaryDirectory() as home:
         began, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
-        command = [sys.executable, "-m", "benchmarks.scale", str(full), way]
+        settings = ("--documents", str(documents), "--full", str(full), "--run", way)
+        command = [sys.executable, "-m", "benchmarks.scale", *settings]
         out = subprocess.run(
             command, env=os.environ | {"SENTEMB_HOME": home}, stdout=subprocess.PIPE, check=True
         ).stdout
@@ -75,30 +81,37 @@ def measured(way: str, full: int) -> Json:
     }
 
 
-def main(full: int = 700) -> int:
-    rows = {way: measured(way, full) for way in WAYS}
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--documents", type=int, default=600)
+    parser.add_argument("--full", type=int, default=700, help="Sentences of a full shard.")
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))
+    parser.add_argument("--run", choices=WAYS, help="Run this way here; print what it found.")
+    given = parser.parse_args()
+    if given.run:
+        run_way(given.run, given.documents, given.full)
+        return 0
     print("way        CPU s  seconds  memory MB  disk MB")
-    for way, row in rows.items():
+    rows: dict[str, Json] = {}
+    for way in given.ways:
+        row = rows[way] = measured(way, given.documents, given.full)
         numbers = (row["cpu"], row["seconds"], row["memory"] / 1024, row["disk"] / 2**20)
-        print("{:9} {:6.1f} {:8.1f} {:10.0f} {:8.0f}".format(way, *numbers))
+        print("{:9} {:6.1f} {:8.1f} {:10.0f} {:8.0f}".format(way, *numbers), flush=True)
     divided = [row for way, row in rows.items() if way != UNDIVIDED]
     same = all(len({row[name] for row in divided}) == 1 for name in ("vectors", "pairs"))
     print(f"equal digests: {same}")
     return int(not same)
 
 
-def run_way(full: int, way: str) -> None:
+def run_way(way: str, documents: int, full: int) -> None:
     """Run one way in this process; print its digests, and the memory of its largest process."""
     if way == "killed":
         threading.Thread(target=kill_a_worker, daemon=True).start()
-    found = annotated(10**9 if way == UNDIVIDED else full, WAYS[way])
+    found = annotated(documents, 10**9 if way == UNDIVIDED else full, WAYS[way])
     kinds = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
     found["memory"] = max(resource.getrusage(kind).ru_maxrss for kind in kinds)
     print(json.dumps(found))
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 2:
-        run_way(int(sys.argv[1]), sys.argv[2])
-    else:
-        sys.exit(main(*map(int, sys.argv[1:])))
+    sys.exit(main())

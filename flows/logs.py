@@ -15,6 +15,7 @@ from sentemb_core.redaction import WithoutSecrets
 from sentemb_core.store.disk import storage_error
 from sentemb_core.store.locks import file_lock
 from sentemb_core.termination import Terminated
+from tasks.execution import SHARDS
 
 LOG_BYTES = 4 << 20
 """Size from which the next run renames the log to LOG.1."""
@@ -129,7 +130,7 @@ def shorten_console() -> None:
 
 
 REPEATS = (
-    "Finished in state Completed",  # the next line names the next stage; `Cached` stays
+    "Finished in state Completed",  # the next line names the next stage
     "Finished in state Failed",
     "Finished in state Crashed",
     "Crash detected! Execution was aborted by an interrupt signal",
@@ -137,6 +138,8 @@ REPEATS = (
     "Still processing items",  # at the exit, with a slow server
 )
 """Beginnings of lines that repeat another line."""
+
+CACHED = "Finished in state Cached"
 
 LOGGED_AT = "_logged_at"
 """Attribute of an error: the time of its first log record, which every console prints."""
@@ -149,8 +152,11 @@ class Once(logging.Filter):
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
-        if record.getMessage().startswith(REPEATS):
+        message = record.getMessage()
+        if message.startswith(REPEATS):
             return False
+        if message.startswith(CACHED) and getattr(record, "flow_name", None) == SHARDS:
+            return False  # the bar of the shards counts them
         error = record.exc_info[1] if record.exc_info else None
         return error is None or vars(error).setdefault(LOGGED_AT, record.created) == record.created
 

@@ -79,6 +79,7 @@ TRAINING = {
     "build_graph",
     "encode_and_build_graph",
     "prune_graph",
+    "estimate_relatedness",
     "add_related",
     "cluster_sentences",
     "cluster_by_kmeans",

@@ -1,7 +1,10 @@
 """The stages of self-annotation (mutual, section 3.2): graph, prune, cluster, pairs."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from sentemb_core.types import ArtifactRef, Precision, Storage
-from tasks.artifacts import artifact_path, new_artifact
+from tasks.artifacts import artifact_path, new_artifact, read_json, save_json
 from tasks.corpus import joined
 from tasks.execution import is_pending
 from tasks.stage import stage
@@ -91,23 +94,56 @@ def prune_graph(graph: ArtifactRef, top_k: int, mutual: bool) -> ArtifactRef:
     return draft.ref
 
 
-@stage("add_related", version="1")
+@stage("estimate_relatedness", version="1")
+def estimate_relatedness(
+    embeddings: ArtifactRef, sentences: ArtifactRef, min_distance: int, seed: int
+) -> ArtifactRef:
+    """Return how likely a pair is related, by its similarity, from a sample of the corpus."""
+    from sentemb_core.annotation.embeddings import Embeddings
+    from sentemb_core.annotation.graph import estimated_relatedness
+    from sentemb_core.corpus.tokens import TokenCorpus
+
+    corpus, vectors = TokenCorpus.open(artifact_path(sentences)), artifact_path(embeddings)
+    model = estimated_relatedness(corpus, Embeddings(vectors), seed, min_distance)
+    return save_json("relatedness", model.as_json())
+
+
+def relatedness_of_all(call: Mapping[str, Any], shards: int) -> list[dict[str, Any]]:
+    """Return for each shard the relatedness that the whole corpus gives."""
+    names = ("embeddings", "sentences", "min_distance", "seed")
+    return [{"relatedness": estimate_relatedness(*(call[name] for name in names))}] * shards
+
+
+@stage(
+    "add_related",
+    version="1",
+    by_shard=("edges", "embeddings", "sentences"),
+    own=relatedness_of_all,
+    join=joined,
+)
 def add_related(
     edges: ArtifactRef,
     embeddings: ArtifactRef,
     sentences: ArtifactRef,
     min_distance: int,
     seed: int,
+    relatedness: ArtifactRef | None = None,
 ) -> ArtifactRef:
-    """Return the edges and as many random pairs that are probably related, nearest or not."""
+    """Return the edges and as many random pairs that are probably related, nearest or not.
+
+    A shard gets the `relatedness` of all sentences; a whole corpus estimates its own.
+    """
     from sentemb_core.annotation.embeddings import Embeddings
     from sentemb_core.annotation.graph import write_related
+    from sentemb_core.annotation.relatedness import Relatedness
     from sentemb_core.corpus.tokens import TokenCorpus
 
     corpus = TokenCorpus.open(artifact_path(sentences))
+    stored = read_json(relatedness, "relatedness") if relatedness else None
+    model = Relatedness.from_json(stored) if stored else None
     with new_artifact("edges") as draft:
         vectors = Embeddings(artifact_path(embeddings))
-        write_related(corpus, vectors, artifact_path(edges), seed, draft.path, min_distance)
+        write_related(corpus, vectors, artifact_path(edges), seed, draft.path, min_distance, model)
     return draft.ref
 
 
@@ -145,7 +181,55 @@ def cluster_by_kmeans(
     return draft.ref
 
 
-@stage("export_pairs", version="3")
+@stage("join_pairs", version="1")
+def join_pairs(
+    parts: list[ArtifactRef],
+    sentences: ArtifactRef,
+    max_partners: int | None,
+    min_distance: int,
+    seed: int,
+    of_edges: bool,
+) -> ArtifactRef:
+    """Return the join of the pairs of each shard, with the report on all of them."""
+    from sentemb_core.annotation.pairs import write_report
+    from sentemb_core.corpus.tokens import TokenCorpus
+    from sentemb_core.store.parts import write_parts
+
+    corpus, folders = TokenCorpus.open(artifact_path(sentences)), [*map(artifact_path, parts)]
+    with new_artifact("pairs") as draft:
+        write_parts(parts, draft.path)
+        write_report(corpus, folders, max_partners, seed, draft.path, of_edges, min_distance)
+    return draft.ref
+
+
+def held_out_by_shard(call: Mapping[str, Any], shards: int) -> list[dict[str, Any]]:
+    """Return the held-out documents of each shard, which the joined sentences alone know."""
+    import numpy as np
+
+    from sentemb_core.corpus.tokens import TokenCorpus
+
+    sentences: ArtifactRef = call["sentences"]
+    if is_pending(sentences):
+        return [{"sentences": sentences}] * shards  # a dry run: they wait for the join
+    corpus = TokenCorpus.open(artifact_path(sentences))
+    parts = np.split(corpus.held_out, corpus.first_documents[1:])
+    return [{"held_out": np.flatnonzero(own).tolist()} for own in parts]
+
+
+@stage(
+    "export_pairs",
+    version="4",
+    by_shard=("clusters", "sentences", "edges"),
+    own=held_out_by_shard,
+    join=lambda parts, call: join_pairs(
+        parts,
+        call["sentences"],
+        call["max_partners"],
+        call["min_distance"],
+        call["seed"],
+        call.get("edges") is not None,
+    ),
+)
 def export_pairs(
     clusters: ArtifactRef,
     sentences: ArtifactRef,
@@ -153,18 +237,23 @@ def export_pairs(
     min_distance: int,
     seed: int,
     edges: ArtifactRef | None = None,
+    held_out: list[int] | None = None,
 ) -> ArtifactRef:
     """Return every unordered pair inside a cluster, once (Eq. 4); with `edges`, those edges alone.
 
-    The artifact also holds which share of all intra-document pairs they are.
+    The artifact also holds which share of all intra-document pairs they are. A shard gets its
+    documents without pairs as `held_out`, and its join has the report.
     """
-    from sentemb_core.annotation.pairs import write_pairs
+    from sentemb_core.annotation.pairs import write_pairs, write_shard_pairs
     from sentemb_core.corpus.tokens import TokenCorpus
 
-    corpus = TokenCorpus.open(artifact_path(sentences))
+    corpus, labels = TokenCorpus.open(artifact_path(sentences)), artifact_path(clusters)
+    only = artifact_path(edges) if edges else None
     with new_artifact("pairs") as draft:
-        only = artifact_path(edges) if edges else None
-        write_pairs(
-            corpus, artifact_path(clusters), max_partners, seed, draft.path, only, min_distance
-        )
+        if held_out is None:
+            write_pairs(corpus, labels, max_partners, seed, draft.path, only, min_distance)
+        else:
+            write_shard_pairs(
+                corpus, labels, max_partners, seed, draft.path, only, min_distance, held_out
+            )
     return draft.ref

@@ -107,8 +107,13 @@ def require_loopback_or_tls(address: str) -> None:
     """Refuse an address at which another machine could read and write what Dask pickles.
 
     Raises:
-        UsageError: a plain `tcp://` address that is not on loopback, or another protocol.
+        UsageError: a plain `tcp://` address that is not on loopback, another protocol, or none.
     """
+    if "://" not in address:
+        raise UsageError(
+            "--cluster is an address with its protocol, such as tcp://127.0.0.1:8786 or "
+            f"tls://HOST:8786; found {address}."
+        )
     parts = urlsplit(address)
     host = parts.hostname or ""
     try:

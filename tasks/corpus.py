@@ -182,7 +182,7 @@ def draw_validation_pool(documents: ArtifactRef, config: ValidationConfig) -> Ar
     "tokenise_sentences",
     version="3",
     by_shard=("documents",),
-    whole=("validation_pool",),
+    own=lambda call, shards: [{"validation_pool": None}] * shards,
     join=lambda parts, call: join_sentences(parts, call["validation_pool"]),
 )
 def tokenise_sentences(

@@ -155,13 +155,17 @@ def as_one_stage(stage: Stage, shards: int) -> AbstractContextManager[None]:
     return plan.as_one_stage(stage, shards) if isinstance(plan, DryRun) else nullcontext()
 
 
+SHARDS = "shards"
+"""Name of the sub-flows of Prefect that hold the shards of one stage."""
+
+
 def in_sub_flow(label: str, call: Callable[[], R]) -> R:
     """Return the result of a call, which is a bar of its own on Prefect's page."""
     if current_executor():
         return call()
     from prefect import Flow
 
-    return Flow(call, name="shards", flow_run_name=label)()
+    return Flow(call, name=SHARDS, flow_run_name=label)()
 
 
 def is_dry_run() -> bool:

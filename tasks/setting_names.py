@@ -37,6 +37,7 @@ ANNOTATION_STAGES = (
     "build_graph",
     "encode_and_build_graph",
     "prune_graph",
+    "estimate_relatedness",
     "add_related",
     "cluster_by_kmeans",
     "export_pairs",

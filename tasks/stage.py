@@ -35,13 +35,14 @@ def stage(
     numeric: tuple[str, ...] = (),
     libraries: tuple[str, ...] = (),
     by_shard: tuple[str, ...] = (),
-    whole: tuple[str, ...] = (),
+    own: "Own | None" = None,
     join: "Join | None" = None,
 ) -> "Callable[[Callable[P, R]], StageTask[P, R]]":
     """Make a function a cached task. The first arguments are those of `Stage`.
 
-    With `join`, the arguments `by_shard` are taken shard by shard (`tasks/shards.py`). `join` gets
-    the results and the arguments of the whole call, of which the shards do not get `whole`.
+    With `join`, the arguments `by_shard` are taken shard by shard (`tasks/shards.py`). `own` gives
+    each shard the arguments that differ from those of the whole call in another way. `join` gets
+    the results and the arguments of the whole call.
 
     Import core modules inside the function's body: the code fingerprint is the body and what it
     imports from the core. It does not follow helpers of other modules of `tasks`; those that may
@@ -50,11 +51,12 @@ def stage(
 
     def wrap(function: Callable[P, R]) -> StageTask[P, R]:
         known = Stage(name, version, function, modules, ignore, numeric, libraries)
-        return StageTask(known, Shards(by_shard, whole, join) if join else None)
+        return StageTask(known, Shards(by_shard, own, join) if join else None)
 
     return wrap
 
 
+Own = Callable[[dict[str, Any], int], list[dict[str, Any]]]
 Join = Callable[[list[ArtifactRef], dict[str, Any]], ArtifactRef]
 
 
@@ -63,7 +65,7 @@ class Shards:
     """How a stage runs shard by shard; see `stage`."""
 
     names: tuple[str, ...]
-    whole: tuple[str, ...]
+    own: Own | None
     join: Join
 
 
@@ -86,9 +88,11 @@ class StageTask(Generic[P, R]):
         self, shards: Shards, arguments: dict[str, Any], calls: list[dict[str, Any]]
     ) -> ArtifactRef:
         """Return the join of the results of each shard."""
-        own = [call | dict.fromkeys(shards.whole) for call in calls]
+        if shards.own:
+            own = shards.own(arguments, len(calls))
+            calls = [call | each for call, each in zip(calls, own, strict=True)]
         with as_one_stage(self.stage, len(calls)):
-            parts = results_by_shard(self.stage, own, lambda call: cast("Any", self._run)(**call))
+            parts = results_by_shard(self.stage, calls, lambda call: cast("Any", self._run)(**call))
             return set_parts(shards.join(parts, arguments), parts)
 
     def _run(self, *args: P.args, **kwargs: P.kwargs) -> R:

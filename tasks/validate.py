@@ -205,11 +205,11 @@ def diagnose_round(
     if previous:
         last = (
             Clusters(artifact_path(previous.clusters)),
-            Pairs(artifact_path(previous.pairs)),
+            Pairs.open(artifact_path(previous.pairs), corpus),
         )
     result = diagnostics(
         corpus,
-        Pairs(artifact_path(annotation.pairs)),
+        Pairs.open(artifact_path(annotation.pairs), corpus),
         annotated,
         last,
         Embeddings(artifact_path(before)) if before else None,

@@ -137,12 +137,33 @@ def write_related(
     seed: int,
     out: Path,
     min_distance: int = 2,
+    model: Relatedness | None = None,
 ) -> None:
     """Write the edges of every shard and as many related pairs, each pair once.
 
-    The draws depend on the bounds of the shards, which the token cache determines.
+    The draws depend on the bounds of the shards, which the token cache determines. `model` is None
+    for a whole corpus, from which it is estimated.
     """
     stored = PrunedGraph(edges, corpus)
+    related = model or estimated_relatedness(corpus, vectors, seed, min_distance)
+    edge_count = pair_count = 0
+    for shard in corpus.shards:
+        rng = np.random.default_rng([seed, 1, shard.index])
+        kept, rows = stored.shard(shard.index), vectors.shard(shard.index)
+        offsets = corpus.shard_offsets(shard.index)
+        i, j = related_pairs(rows, offsets, related, len(kept.i), rng, min_distance)
+        first = shard.sentences.start
+        weight = np.einsum("nd,nd->n", rows[i - first], rows[j - first])
+        both = _united(kept, Edges(i, j, weight))
+        edge_count, pair_count = edge_count + len(kept.i), pair_count + len(both.i)
+        save_edges(both, shard.index, out)
+    log.info("pairs: %d nearest, and %d more that are related", edge_count, pair_count - edge_count)
+
+
+def estimated_relatedness(
+    corpus: TokenCorpus, vectors: Embeddings, seed: int, min_distance: int
+) -> Relatedness:
+    """Return what decides which pairs are related; log if the corpus has none to estimate from."""
     model = estimated(corpus, vectors, np.random.default_rng([seed, 0]), min_distance)
     if model.share is None:
         log.warning(
@@ -152,18 +173,7 @@ def write_related(
             min_distance + 1,
             SAMPLE,
         )
-    edge_count = pair_count = 0
-    for shard in corpus.shards:
-        rng = np.random.default_rng([seed, 1, shard.index])
-        kept, rows = stored.shard(shard.index), vectors.shard(shard.index)
-        offsets = corpus.shard_offsets(shard.index)
-        i, j = related_pairs(rows, offsets, model, len(kept.i), rng, min_distance)
-        first = shard.sentences.start
-        weight = np.einsum("nd,nd->n", rows[i - first], rows[j - first])
-        both = _united(kept, Edges(i, j, weight))
-        edge_count, pair_count = edge_count + len(kept.i), pair_count + len(both.i)
-        save_edges(both, shard.index, out)
-    log.info("pairs: %d nearest, and %d more that are related", edge_count, pair_count - edge_count)
+    return model
 
 
 def estimated(

@@ -22,14 +22,15 @@ def cluster_pairs(
     max_partners: int | None = None,
     min_distance: int = 1,
     seed: int = 0,
+    texts: Int64[np.ndarray, " sentences"] | None = None,
     chunk: int = CHUNK,
 ) -> Iterator[Chunk]:
     """Yield all pairs (i < j) of canonical sentences that share a cluster, sorted by (i, j).
 
-    With `max_partners` = m, a cluster of more than m + 1 sentences is thinned. Its sentences are
-    shuffled into a circle. Each keeps the sentences at distance 1, ..., m // 2 on both sides and,
-    for odd m, the sentence opposite. So each keeps m partners; if m and the cluster are odd, one
-    sentence keeps m - 1. The number of pairs then grows linearly with the sentences.
+    With `max_partners` = m, a cluster of more than m + 1 sentences is thinned. Its sentences form a
+    circle in the order of their texts' hashes. Each keeps the sentences at distance 1, ..., m // 2
+    on both sides and, for odd m, the sentence opposite. So each keeps m partners; if m and the
+    cluster are odd, one sentence keeps m - 1. The number of pairs grows linearly with sentences.
 
     Args:
         labels: Cluster of each sentence, counted in its document.
@@ -37,7 +38,9 @@ def cluster_pairs(
         held_out: Documents that give no pair.
         max_partners: Partners a sentence; None: all.
         min_distance: Closer pairs are left out, although a chain can join them in a cluster.
-        seed: Draw k of PCG64(seed) belongs to canonical sentence k, so shards change nothing.
+        seed: Decides the order of the circles.
+        texts: Hash of each sentence, which `max_partners` needs. The order comes from the hashes
+            and the seed alone, so shards change nothing.
         chunk: About this many pairs are yielded at once.
     """
     if not len(labels):
@@ -49,7 +52,8 @@ def cluster_pairs(
     if max_partners is None:
         chunks = _all_pairs(cluster, giving, chunk)
     else:
-        draws = np.random.PCG64(seed).advance(first).random_raw(len(labels))
+        assert texts is not None, "the order of a circle comes from the texts"
+        draws = texts.view(np.uint64) * np.uint64(np.random.PCG64(seed).random_raw() | 1)
         chunks = _circle_pairs(cluster, giving, documents, draws, max_partners, chunk)
     for i, j in chunks:
         apart = j - i >= min_distance if min_distance > 1 else slice(None)

@@ -28,12 +28,35 @@ from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.errors import EmptyPairsError
 from sentemb_core.formats import counted
 from sentemb_core.methods.parts.pairs import LEAST_SHARE, Annotation
-from sentemb_core.types import Json
+from sentemb_core.store.parts import files_in, parts_of
+from sentemb_core.types import Json, Value
+
+PAIR_FILES = "pairs-*.parquet"
+COUNTS = "counts.json"
+"""File with the counts of the pairs beside it."""
 
 OVERLAP_SAMPLE = 1_000
 """Size of the sample for the lexical overlap."""
 
 log = logging.getLogger(__name__)
+
+
+class PairCounts(Value):
+    """Counts of the pairs of some documents. Those of shards add up."""
+
+    statistics: ClusterStatistics = ClusterStatistics()
+    held_out_documents: int = 0
+    pairs: int = 0
+    adjacent_pairs: int = 0
+    """Pairs of neighbours in their document."""
+
+    def __add__(self, other: "PairCounts") -> "PairCounts":
+        return PairCounts(
+            statistics=self.statistics + other.statistics,
+            held_out_documents=self.held_out_documents + other.held_out_documents,
+            pairs=self.pairs + other.pairs,
+            adjacent_pairs=self.adjacent_pairs + other.adjacent_pairs,
+        )
 
 
 def write_pairs(
@@ -45,45 +68,87 @@ def write_pairs(
     edges: Path | None = None,
     min_distance: int = 1,
 ) -> Json:
-    """Write the pairs of all documents that are not held out, and return the report.
+    """Write the pairs of all documents that are not held out, and return their report.
 
-    The pairs are those of clusters (`pair_arrays.cluster_pairs`). With `edges` (of
-    `graph.write_edges`) they are only the edges: a cluster also pairs the two ends of a chain.
-
-    The report is also in `out`/report.json. `kept_share` is the share of all intra-document pairs
-    that share a cluster, or that are edges. `dropped_share` is the part of these that
-    `max_partners` and `min_distance` removed. A kept share above KEPT_SHARE_WARNING is logged.
+    The arguments are those of `write_shard_pairs`.
 
     Raises:
         EmptyPairsError: Fewer than 2 % of the documents, or fewer than two, give a pair.
     """
-    total, all_held_out = ClusterStatistics(), 0
+    write_shard_pairs(corpus, labels, max_partners, seed, out, edges, min_distance)
+    return write_report(corpus, [out], max_partners, seed, out, edges is not None, min_distance)
+
+
+def write_shard_pairs(
+    corpus: TokenCorpus,
+    labels: Path,
+    max_partners: int | None,
+    seed: int,
+    out: Path,
+    edges: Path | None = None,
+    min_distance: int = 1,
+    held_out: Sequence[int] | None = None,
+) -> None:
+    """Write the pairs of clusters (`pair_arrays.cluster_pairs`) and their counts.
+
+    With `edges` (of `graph.write_edges`) the pairs are only the edges: a cluster also pairs the two
+    ends of a chain. `held_out` are the documents that give no pair; None: those of the corpus.
+    """
+    counts = PairCounts()
     clusters, graph = Clusters(labels), PrunedGraph(edges, corpus) if edges else None
     for shard in corpus.shards:
-        offsets, held_out = corpus.shard_offsets(shard.index), corpus.shard_held_out(shard.index)
-        own = clusters.shard(shard.index)
-        all_held_out += int(held_out.sum())
-        total += cluster_statistics(own, offsets, held_out)
+        offsets, own = corpus.shard_offsets(shard.index), clusters.shard(shard.index)
+        held = corpus.shard_held_out(shard.index)
+        if held_out is not None:
+            held = np.isin(np.arange(shard.documents.start, shard.documents.stop), held_out)
         if graph is None:
+            sentences = np.arange(shard.sentences.start, shard.sentences.stop)
             chunks = cluster_pairs(
                 own,
                 offsets,
-                held_out=held_out,
+                held_out=held,
                 max_partners=max_partners,
                 min_distance=min_distance,
                 seed=seed,
+                texts=corpus.text_hashes_of(sentences) if max_partners else None,
             )
         else:
-            chunks = [edge_pairs(graph.shard(shard.index), offsets, held_out)]
+            chunks = [edge_pairs(graph.shard(shard.index), offsets, held)]
+        counts += PairCounts(
+            statistics=cluster_statistics(own, offsets, held), held_out_documents=int(held.sum())
+        )
         with delta_writer(out / f"pairs-{shard.index:05d}.parquet", schemas.PAIRS) as file:
             for i, j in chunks:
                 file.write_table(pa.table([i, j], schema=schemas.PAIRS))
+                counts += PairCounts(pairs=len(i), adjacent_pairs=int((j - i == 1).sum()))
+    (out / COUNTS).write_text(counts.model_dump_json(indent=1), encoding="utf-8")
+
+
+def write_report(
+    corpus: TokenCorpus,
+    parts: Sequence[Path],
+    max_partners: int | None,
+    seed: int,
+    out: Path,
+    of_edges: bool,
+    min_distance: int,
+) -> Json:
+    """Write report.json on the pairs in the folders `parts` to `out`, and return it.
+
+    `kept_share` is the share of all intra-document pairs that share a cluster, or that are edges.
+    `dropped_share` is the part of these that `max_partners` and `min_distance` removed. A kept
+    share above KEPT_SHARE_WARNING is logged. `adjacent_share` far above chance says that the
+    annotator repeats the adjacent pairs that it was trained on.
+    """
+    counts = sum(map(read_counts, parts), PairCounts())
+    total = counts.statistics
     _require_pairs(total)
-    written = Pairs(out)
-    kept = total.clustered_pairs if graph is None else len(written)
+    kept = counts.pairs if of_edges else total.clustered_pairs
+    files = [file for part in parts for file in sorted(part.glob(PAIR_FILES))]
+    firsts = corpus.firsts if len(parts) > 1 else [0] * len(files)
     report: Json = {
         "documents": total.document_sizes.total(),
-        "held_out_documents": all_held_out,
+        "held_out_documents": counts.held_out_documents,
         "giving_documents": total.giving_documents,
         "single_cluster_documents": total.clusters_per_document[1],
         "clusters": total.cluster_sizes.total(),
@@ -91,19 +156,19 @@ def write_pairs(
         "cluster_sizes": {str(size): n for size, n in sorted(total.cluster_sizes.items())},
         "possible_pairs": total.possible_pairs,
         "clustered_pairs": total.clustered_pairs,
-        "pairs": len(written),
+        "pairs": counts.pairs,
         "kept_share": kept / total.possible_pairs,
-        "dropped_share": 1 - len(written) / kept,
-        "adjacent_share": written.adjacent_share,
-        "lexical_overlap": _sampled_overlap(corpus, written, seed),
+        "dropped_share": 1 - counts.pairs / kept,
+        "adjacent_share": counts.adjacent_pairs / max(counts.pairs, 1),
+        "lexical_overlap": _sampled_overlap(corpus, Pairs(files, firsts), seed),
     }
-    if graph is None and report["kept_share"] > KEPT_SHARE_WARNING:
+    if not of_edges and report["kept_share"] > KEPT_SHARE_WARNING:
         log.warning(
             "%.0f %% of all intra-document pairs share a cluster (more than %.0f %%), so clusters "
             "are whole documents. Lower top_k, or set mutual = true.",
             *(100 * report["kept_share"], 100 * KEPT_SHARE_WARNING),
         )
-    if graph is None and (max_partners is not None or min_distance > 1):
+    if not of_edges and (max_partners is not None or min_distance > 1):
         log.info(
             "pairs dropped: %.1f %% of the pairs that share a cluster "
             "(max_partners %s, min_distance %d)",
@@ -113,26 +178,41 @@ def write_pairs(
     return report
 
 
+def read_counts(folder: Path) -> PairCounts:
+    """The counts that `write_shard_pairs` wrote."""
+    return PairCounts.model_validate_json((folder / COUNTS).read_bytes())
+
+
 def read_report(folder: Path) -> Json:
     """The report that `write_pairs` wrote."""
     return json.loads((folder / "report.json").read_text("utf-8"))
 
 
 class Pairs:
-    """The pairs that `write_pairs` wrote: about a byte a pair on disk, 16 in memory."""
+    """The pairs of a corpus that `write_pairs` wrote, or a join of them.
 
-    def __init__(self, path: Path) -> None:
-        self._files = sorted(path.glob("pairs-*.parquet"))
+    A pair takes about a byte on disk, and 16 in memory.
+    """
+
+    def __init__(self, files: Sequence[Path], firsts: Sequence[int]) -> None:
+        """`firsts` are the sentences of the corpus from which each file counts."""
+        self._files, self._firsts = files, firsts
+
+    @classmethod
+    def open(cls, path: Path, corpus: TokenCorpus) -> "Pairs":
+        """Return the pairs of an artifact."""
+        files = files_in(path, PAIR_FILES)
+        return cls(files, corpus.firsts if parts_of(path) else [0] * len(files))
 
     def __len__(self) -> int:
         return self._count
 
     def chunks(self) -> Iterator[Chunk]:
         """All pairs in order, a bounded number at a time."""
-        for file in self._files:
+        for file, first in zip(self._files, self._firsts, strict=True):
             with pq.ParquetFile(file, buffer_size=1 << 20, pre_buffer=False) as pairs:
                 for batch in pairs.iter_batches(use_threads=False):
-                    yield batch.column("i").to_numpy(), batch.column("j").to_numpy()
+                    yield batch["i"].to_numpy() + first, batch["j"].to_numpy() + first
 
     def take(self, rows: Int64[np.ndarray, " rows"]) -> Chunk:
         """The pairs of these ascending rows; the other pairs are not kept in memory."""
@@ -144,19 +224,10 @@ class Pairs:
             begin += len(chunk_i)
         return i, j
 
-    @property
-    def adjacent_share(self) -> float:
-        """Share of pairs that are adjacent in their document.
-
-        Far above chance, the annotator repeats the adjacent pairs that it was trained on.
-        """
-        adjacent = sum(int((j - i == 1).sum()) for i, j in self.chunks())
-        return adjacent / max(len(self), 1)
-
     def shard(self, k: int) -> Chunk:
         """The pairs of one shard of the corpus."""
         both = pq.read_table(self._files[k], use_threads=False)
-        return both["i"].to_numpy(), both["j"].to_numpy()
+        return both["i"].to_numpy() + self._firsts[k], both["j"].to_numpy() + self._firsts[k]
 
     @cached_property
     def _count(self) -> int:

@@ -15,6 +15,7 @@ from scipy.optimize import isotonic_regression
 
 from sentemb_core.annotation.pair_arrays import Chunk
 from sentemb_core.documents import Spans, spans_in
+from sentemb_core.types import Json
 
 BINS = 60
 """Bins of equal counts. On sessions of known topics, the estimate for the most similar tenth of the
@@ -50,6 +51,17 @@ class Relatedness:
 
     def of(self, similarity: Float32[np.ndarray, "*shape"]) -> Float64[np.ndarray, "*shape"]:
         return self.posterior[np.searchsorted(self.bounds, similarity, side="right")]
+
+    def as_json(self) -> Json:
+        return {
+            "bounds": self.bounds.tolist(),
+            "posterior": self.posterior.tolist(),
+            "share": self.share,
+        }
+
+    @classmethod
+    def from_json(cls, stored: Json) -> "Relatedness":
+        return cls(np.array(stored["bounds"]), np.array(stored["posterior"]), stored["share"])
 
 
 def relatedness(

@@ -2,35 +2,35 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int32, Int64
+from pydantic import Field
 
 from sentemb_core.tokenize import words
+from sentemb_core.types import Value
 
 KEPT_SHARE_WARNING = 0.6
 """Share of all intra-document pairs above which the clusters are whole documents. On news, top_k 1
 keeps .21 of the pairs and top_k 2 keeps .98 (the union rule percolates)."""
 
 
-@dataclass(frozen=True)
-class ClusterStatistics:
+class ClusterStatistics(Value):
     """Histograms (size -> count) that determine all other numbers; shards add up."""
 
-    document_sizes: Counter[int] = field(default_factory=Counter[int])
-    cluster_sizes: Counter[int] = field(default_factory=Counter[int])
-    clusters_per_document: Counter[int] = field(default_factory=Counter[int])
+    document_sizes: Counter[int] = Field(default_factory=Counter[int])
+    cluster_sizes: Counter[int] = Field(default_factory=Counter[int])
+    clusters_per_document: Counter[int] = Field(default_factory=Counter[int])
     """Over documents with at least two sentences."""
     giving_documents: int = 0
     """Documents with at least one pair."""
 
     def __add__(self, other: "ClusterStatistics") -> "ClusterStatistics":
         return ClusterStatistics(
-            self.document_sizes + other.document_sizes,
-            self.cluster_sizes + other.cluster_sizes,
-            self.clusters_per_document + other.clusters_per_document,
-            self.giving_documents + other.giving_documents,
+            document_sizes=self.document_sizes + other.document_sizes,
+            cluster_sizes=self.cluster_sizes + other.cluster_sizes,
+            clusters_per_document=self.clusters_per_document + other.clusters_per_document,
+            giving_documents=self.giving_documents + other.giving_documents,
         )
 
     @property
@@ -71,10 +71,10 @@ def cluster_statistics(
     per_document = np.bincount(document, minlength=len(lengths))
     counted = np.ones(len(lengths), np.bool_) if held_out is None else ~held_out
     return ClusterStatistics(
-        Counter(lengths[counted].tolist()),
-        Counter(sizes[counted[document]].tolist()),
-        Counter(per_document[counted & (lengths > 1)].tolist()),
-        int((counted & (per_document < lengths)).sum()),
+        document_sizes=Counter(lengths[counted].tolist()),
+        cluster_sizes=Counter(sizes[counted[document]].tolist()),
+        clusters_per_document=Counter(per_document[counted & (lengths > 1)].tolist()),
+        giving_documents=int((counted & (per_document < lengths)).sum()),
     )
 
 

@@ -77,6 +77,14 @@ class TokenCorpus:
         return [first[file.parent] for file in self._files]
 
     @property
+    def first_documents(self) -> list[int]:
+        """Return the first document of each part of a joined cache."""
+        first = dict[Path, int]()
+        for file, shard in zip(self._files, self.shards, strict=True):
+            first.setdefault(file.parent, shard.documents.start)
+        return [*first.values()]
+
+    @property
     def special_tokens(self) -> bool:
         """Return whether every sentence starts and ends with a special token."""
         return self.meta.special_tokens

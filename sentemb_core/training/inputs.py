@@ -52,7 +52,9 @@ class TrainingInputs(Value):
         corpus = TokenCorpus.open(self.sentences)
         annotation = None
         if self.clusters and self.pairs:
-            annotation = StoredAnnotation(corpus, Clusters(self.clusters), Pairs(self.pairs))
+            annotation = StoredAnnotation(
+                corpus, Clusters(self.clusters), Pairs.open(self.pairs, corpus)
+            )
         return corpus_sampler(config, method, corpus, annotation)
 
     def validator(self) -> Validate | None:

@@ -49,7 +49,7 @@ def test_the_files_equal_the_array_functions(tmp_path: Path):
     edges = prune_to_top_k(neighbours(vectors, corpus.offsets, 4), 1)
     labels = clusters(edges, corpus.offsets)
     ((i, j),) = cluster_pairs(labels, corpus.offsets)
-    stored, pairs = Clusters(tmp_path / "clusters"), Pairs(tmp_path / "pairs")
+    stored, pairs = Clusters(tmp_path / "clusters"), Pairs.open(tmp_path / "pairs", corpus)
     np.testing.assert_array_equal(stored.of(np.arange(len(corpus))), labels)
     np.testing.assert_array_equal(all_of(pairs), [i, j])
     assert report["pairs"] == len(pairs) == len(i)
@@ -68,7 +68,7 @@ def test_equal_input_gives_equal_bytes_with_their_schemas(tmp_path: Path):
         annotated(Corpus(), tmp_path / name)
     one = tmp_path / "one"
     files = sorted(path.relative_to(one) for path in one.rglob("*.*"))
-    assert len(files) == 3 * 4 + 1
+    assert len(files) == 3 * 4 + 2
     for file in files:
         assert (one / file).read_bytes() == (tmp_path / "other" / file).read_bytes()
     for name, schema in (("graph", schemas.graph(4)), ("edges", schemas.EDGES)):
@@ -87,10 +87,10 @@ def test_edges_are_pairs_without_held_out_documents(tmp_path: Path):
     report = write_pairs(corpus, tmp_path / "clusters", None, 0, pairs, edges=tmp_path / "edges")
     edges = prune_to_top_k(neighbours(Drawn(corpus).vectors, corpus.offsets, 4), 1)
     held = (edges.i >= corpus.offsets[2]) & (edges.i < corpus.offsets[3])
-    i, j = all_of(Pairs(pairs))
+    i, j = all_of(Pairs.open(pairs, corpus))
     assert i.tolist() == edges.i[~held].tolist()
     assert j.tolist() == edges.j[~held].tolist()
-    assert report["pairs"] == len(Pairs(pairs))
+    assert report["pairs"] == len(Pairs.open(pairs, corpus))
     assert report["adjacent_share"] == pytest.approx((j - i == 1).mean())
     assert report["kept_share"] == len(i) / report["possible_pairs"]
     assert report["dropped_share"] == 0
@@ -161,7 +161,7 @@ def test_partners_keep_the_distance(tmp_path: Path, min_distance: int):
     labels, pairs = folders(tmp_path, "clusters", "pairs")
     write_clusters(corpus, edges, labels)
     report = write_pairs(corpus, labels, None, 0, pairs, min_distance=min_distance)
-    i, j = all_of(Pairs(pairs))
+    i, j = all_of(Pairs.open(pairs, corpus))
     related = [pair for k in range(2) for pair in listed(PrunedGraph(both, corpus).shard(k))]
     assert (j - i).min() == min(j - i for i, j in related) == min_distance
     assert report["dropped_share"] == 1 - len(i) / report["clustered_pairs"]
@@ -214,7 +214,7 @@ def test_other_shards_give_the_same_clusters_and_pairs(tmp_path: Path, cuts, cap
     one = annotated(Corpus(), tmp_path / "one", cap=cap, top_k=2)
     other = annotated(Corpus(cuts=cuts), tmp_path / "other", cap=cap, top_k=2)
     assert one == other
-    found = [all_of(Pairs(tmp_path / name / "pairs")) for name in ("one", "other")]
+    found = [all_of(Pairs.open(tmp_path / name / "pairs", Corpus())) for name in ("one", "other")]
     np.testing.assert_array_equal(*found)
 
 
@@ -223,7 +223,7 @@ def test_two_annotations_are_compared_by_shard(tmp_path: Path, cuts):
     corpus = Corpus(cuts=cuts)
     for top_k in (1, 2):
         annotated(corpus, tmp_path / str(top_k), top_k=top_k)
-    now, before = (Pairs(tmp_path / str(top_k) / "pairs") for top_k in (2, 1))
+    now, before = (Pairs.open(tmp_path / str(top_k) / "pairs", corpus) for top_k in (2, 1))
     found, last = ({*map(tuple, all_of(pairs).T.tolist())} for pairs in (now, before))
     new, gone = len(found - last) / len(found), len(last - found) / len(last)
     assert new > 0
@@ -280,7 +280,7 @@ def test_the_report_counts_what_was_kept_and_what_the_cap_dropped(tmp_path: Path
     possible = sum(n * (n - 1) // 2 for n in LENGTHS if n != 9)
     assert report["possible_pairs"] == possible
     assert (report["documents"], report["held_out_documents"]) == (6, 1)
-    pairs = Pairs(tmp_path / "capped" / "pairs")
+    pairs = Pairs.open(tmp_path / "capped" / "pairs", Corpus())
     assert report["pairs"] == len(pairs)
     documents = np.searchsorted(Corpus().offsets, all_of(pairs)[0], side="right") - 1
     assert 5 not in documents
@@ -307,6 +307,6 @@ def test_a_broken_vector_has_its_sentence_and_document(tmp_path: Path):
 
 def test_pairs_can_be_taken_by_row(tmp_path: Path):
     annotated(Corpus(), tmp_path, top_k=3)
-    pairs = Pairs(tmp_path / "pairs")
+    pairs = Pairs.open(tmp_path / "pairs", Corpus())
     rows = np.array([0, 1, 5, len(pairs) - 1])
     np.testing.assert_array_equal(pairs.take(rows), all_of(pairs)[:, rows])

@@ -21,7 +21,8 @@ def arrays(documents: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def listed(labels: np.ndarray, offsets: np.ndarray, **options) -> list[tuple[int, int]]:
-    chunks = list(cluster_pairs(labels, offsets, **options))
+    texts = np.arange(offsets[0], offsets[-1])  # a hash of each sentence
+    chunks = list(cluster_pairs(labels, offsets, texts=texts, **options))
     return [(i, j) for ci, cj in chunks for i, j in zip(ci.tolist(), cj.tolist(), strict=True)]
 
 

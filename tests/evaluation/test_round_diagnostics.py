@@ -27,7 +27,7 @@ def test_diagnostics_show_a_collapse_by_document(titled: Prepared, tmp_path: Pat
     (shard,) = corpus.shards
     write_labels(np.zeros(len(corpus), np.int32), shard, tmp_path)
     write_pairs(corpus, tmp_path, None, 0, tmp_path)
-    pairs, clusters = Pairs(tmp_path), Clusters(tmp_path)
+    pairs, clusters = Pairs.open(tmp_path, corpus), Clusters(tmp_path)
     drawn = np.random.default_rng(0).standard_normal((len(corpus), 16))
     before, after = (
         kept(tmp_path / "a", drawn),

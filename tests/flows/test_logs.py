@@ -17,6 +17,7 @@ from flows import logs
 from flows.logs import Once, OneLine, logged, server_lost
 from sentemb_core.console import Terminated
 from sentemb_core.errors import ServerLostError, StorageError
+from tasks.execution import SHARDS
 
 
 @pytest.fixture
@@ -64,6 +65,7 @@ def test_the_console_shows_each_error_and_crash_and_running_and_cached_stages(co
             logger.exception("attempt %d", number)
     for line in ("encode runs", "Finished in state Completed()", "Finished in state Cached()"):
         logger.info(line)
+    logger.info("Finished in state Cached()", extra={"flow_name": SHARDS})
     for why in ("an interrupt signal", "a termination signal"):
         logger.error("Crash detected! Execution was aborted by %s.", why)
     logger.error("Crash detected! Execution was interrupted by an unexpected exception: X")

@@ -20,6 +20,7 @@ from flows.presets import FAST
 from sentemb_core.annotation.pairs import Pairs
 from sentemb_core.config.methods import METHODS
 from sentemb_core.config.run import AnnotationConfig, InfoCSEIDC
+from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.errors import EmptyCorpusError, NoQueriesError, RecipeError
 from sentemb_core.evaluation.round_values import read_diagnostics
 from sentemb_core.store.objects import Store
@@ -317,7 +318,8 @@ def test_clusters_edges_and_related_pairs_are_three_annotations(corpus_file: Pat
     assert len({one.clusters for one in usual}) == 1
     assert len({one.pairs for one in usual}) == 3
     for one in distant:
-        pairs = Pairs(artifact_path(one.pairs))
+        corpus = TokenCorpus.open(artifact_path(base.sentences))
+        pairs = Pairs.open(artifact_path(one.pairs), corpus)
         assert min(int((j - i).min()) for i, j in pairs.chunks()) == 3
 
 

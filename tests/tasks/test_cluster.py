@@ -155,7 +155,9 @@ def test_tls_lets_in_only_the_certificate_of_the_cluster(monkeypatch: pytest.Mon
                 threads(certificate)
 
 
-@pytest.mark.parametrize("address", ["tcp://192.0.2.1:8786", "tcp://db:8786", "http://localhost:1"])
+@pytest.mark.parametrize(
+    "address", ["tcp://192.0.2.1:8786", "tcp://db:8786", "http://localhost:1", "localhost:1"]
+)
 def test_a_plain_address_off_loopback_is_refused(address: str):
     with pytest.raises(UsageError):
         cluster.Cluster(address)

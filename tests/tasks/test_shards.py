@@ -12,10 +12,10 @@ from flows.annotation_variants import annotate
 from flows.pipeline import documents_of
 from sentemb_core.annotation.clusters import Clusters
 from sentemb_core.annotation.embeddings import Embeddings
-from sentemb_core.annotation.pairs import Pairs, read_report
+from sentemb_core.annotation.pairs import Pairs, read_counts, read_report
 from sentemb_core.config.run import AnnotationConfig, CorpusConfig, EncoderConfig, ValidationConfig
 from sentemb_core.corpus.tokens import TokenCorpus
-from sentemb_core.errors import ShardError, StorageError
+from sentemb_core.errors import EmptyPairsError, ShardError, StorageError
 from sentemb_core.store import maintenance
 from sentemb_core.store.objects import Store
 from sentemb_core.store.parts import parts_of
@@ -68,7 +68,7 @@ def annotated(
 def named_pairs(sentences: ArtifactRef, annotation: Annotation) -> list[tuple[object, ...]]:
     """Pairs as document, position and position."""
     corpus = TokenCorpus.open(artifact_path(sentences))
-    pairs = Pairs(artifact_path(annotation.pairs)).chunks()
+    pairs = Pairs.open(artifact_path(annotation.pairs), corpus).chunks()
     both = [pair for i, j in pairs for pair in zip(i.tolist(), j.tolist(), strict=True)]
     return [(*corpus.place(i), corpus.place(j)[1]) for i, j in both]
 
@@ -87,7 +87,10 @@ VARIANTS = [
 def test_shards_give_what_one_shard_gives(source: Path, encoder: ArtifactRef, idc: dict):
     one, vectors, whole = annotated(source, encoder, None, **idc)
     many, joined_vectors, joined = annotated(source, encoder, FULL, **idc)
-    assert len(parts_of(artifact_path(many))) > 3
+    shards = len(parts_of(artifact_path(many)))
+    assert shards > 3
+    by_kmeans = idc.get("clustering") == "kmeans"
+    assert len(parts_of(artifact_path(joined.pairs))) == (0 if by_kmeans else shards)
     assert named_pairs(many, joined) == named_pairs(one, whole) != []
     assert read_report(artifact_path(joined.pairs)) == read_report(artifact_path(whole.pairs))
     if vectors and joined_vectors:
@@ -103,6 +106,8 @@ def test_related_pairs_are_drawn_from_the_joined_corpus(source: Path, encoder: A
     sentences, _, annotation = annotated(source, encoder, FULL, positives="related")
     documents = Counter(doc_id for doc_id, *_ in named_pairs(sentences, annotation))
     assert len(documents) == len(TokenCorpus.open(artifact_path(sentences)).doc_ids) - 8
+    shards = len(parts_of(artifact_path(sentences)))
+    assert len(parts_of(artifact_path(annotation.pairs))) == shards > 3
 
 
 def test_a_second_machine_reads_the_shards_of_a_shared_store(
@@ -121,6 +126,19 @@ def test_a_second_machine_reads_the_shards_of_a_shared_store(
         ran = bodies_run(compute)
         assert bool(ran) == (machine == "a")
     assert found[0] == found[1] != []
+
+
+@pytest.mark.usefixtures("in_process")
+def test_a_corpus_without_pairs_is_refused_and_a_shard_without_pairs_is_not(
+    source: Path, encoder: ArtifactRef
+):
+    with pytest.raises(EmptyPairsError):
+        annotated(source, encoder, FULL, min_distance=50)
+    append(source, 40)  # the new documents have two sentences each
+    _, _, annotation = annotated(source, encoder, FULL, min_distance=2)
+    parts = parts_of(artifact_path(annotation.pairs))
+    counts = [read_counts(artifact_path(part)).pairs for part in parts]
+    assert counts[-1] == 0 < sum(counts)
 
 
 def append(source: Path, count: int) -> None:
@@ -143,6 +161,7 @@ def test_appended_documents_run_in_their_own_shards(source: Path, encoder: Artif
     assert {second[name] for name in by_shard} <= {1, 2}
     assert count > 3
     assert second["cluster_sentences"] in (1, 2)
+    assert 1 <= second["export_pairs"] < count  # and a shard whose held-out documents changed
 
 
 @pytest.mark.usefixtures("in_process")

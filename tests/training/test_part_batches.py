@@ -116,7 +116,7 @@ def test_an_annotation_is_read_part_by_part(corpus: TokenCorpus, tmp_path: Path)
     for shard in corpus.shards:
         write_labels(np.array([0, 1, 0] * 2, np.int32), shard, tmp_path / "clusters")
     write_pairs(corpus, tmp_path / "clusters", None, 0, tmp_path / "pairs")
-    clusters, pairs = Clusters(tmp_path / "clusters"), Pairs(tmp_path / "pairs")
+    clusters, pairs = Clusters(tmp_path / "clusters"), Pairs.open(tmp_path / "pairs", corpus)
     found = StoredAnnotation(corpus, clusters, pairs)
     for batches, size in (("pair", 4), ("cluster", 8)):
         settings = {"name": "infocse_idc", "batches": batches}
