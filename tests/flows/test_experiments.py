@@ -230,6 +230,8 @@ def test_trainings_below_the_usual_length(id: str, steps: set[int]):
         ("product_thesis.e2b", {"10k": 468, "20k": 936, "50k": 2_343, "100k": 4_686, "1M": 46_875}),
         ("product_thesis.e1", {"simcse": 1_562, "consert": 1_562}),
         ("product_thesis.rescore", {"simcse": 1_562, "BM25 + simcse": 1_562}),
+        ("product_thesis.batch", {"32": 3_124, "64": 1_562, "512": 195}),
+        ("product_thesis.dedup", {"titles": 1_562, "unique titles": 1_562}),
         ("product_thesis.e4", {"simcse": 4_686, "clm_autoencoder": 4_686}),
         ("product_thesis.curve", {"30 steps": 30, "3,000 steps": 3_000, "15,625 steps": 15_625}),
         ("declutr.t1", {"declutr": 30_952, "mlm only": 30_952}),
