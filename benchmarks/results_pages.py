@@ -246,10 +246,13 @@ def add(file: Path, folder: Path = RESULTS) -> None:
     pivot = Pivot(columns=("column",))
     table = ResultTable(id=id, title=title, rows=scores, pivot=pivot, command=command, notes=notes)
     put(name, table, folder)
-    for stored in load(name, folder):
+    tables = load(name, folder)
+    order = [one.id for one in tables]
+    for stored in tables:
         if stored.pivot == CLAIMS:
             others = [row for row in stored.rows if row.task != id]
-            put(name, stored.model_copy(update={"rows": (*others, *claims)}), folder)
+            rows = sorted((*others, *claims), key=lambda row: order.index(row.task))
+            put(name, stored.model_copy(update={"rows": tuple(rows)}), folder)
 
 
 def main() -> None:

@@ -309,8 +309,8 @@ EXPERIMENTS = (
         axis="texts of a batch",
         paper=PAPER_64,
         small=OF_NEWS.with_difference(
-            "Batches are 16, 64 and 256 in place of 64, 256 and 1,024. All read equally many "
-            "texts, so a batch of 256 takes 75 steps, below the usual 300 steps of 64."
+            "Batches are 16, 64 and 256; the paper quotes 64 and 256. All read equally many texts, "
+            "so a batch of 256 takes 75 steps, below the usual 300 steps of 64."
         ),
         differs=OF_BASE_ALONE,
     ),

@@ -197,7 +197,7 @@ EXPERIMENTS = (
             ),
         ),
         axis="weight of the auxiliary loss",
-        differs="Weight 0, the dashed line, keeps the batch-norm head.",
+        differs="Weight 0 keeps the batch-norm head.",
     ),
     table(
         id="infocse.t9",

@@ -216,7 +216,7 @@ EXPERIMENTS = (
     ),
     table(
         id="mutual.t3d",
-        title="The encoder that annotates first",
+        title="Initialisers: CONPONO and ICT",
         arms=(
             *FIXED,
             arm("CP", *IDC),

@@ -153,7 +153,7 @@ PROBE = (
     "in place of liblinear, no early stop, no penalty on the intercept, and vectors divided by one "
     "number to unit spread."
 )
-REGRESSION = "Scores are probed by cross-entropy, not by squared errors."
+REGRESSION = "Probes of scores train with cross-entropy, not with squared errors."
 PAIRS = "SNLI's probe reads |u - v| and u * v; SentEval's also reads u and v."
 
 AT_MASK = (
