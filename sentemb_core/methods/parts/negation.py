@@ -71,17 +71,17 @@ def lemma_of_past(word: str) -> str | None:
     return known or (_guessed(stem) if len(stem) > 2 else None)
 
 
-def lemma_of_third_person(word: str) -> str | None:
-    """Return the frequent verb whose third person is this lower-case word, if it is one."""
+def lemma_of_third_person(word: str, verbs: frozenset[str] = VERBS) -> str | None:
+    """Return the one of these verbs whose third person is this lower-case word, else None."""
     endings = [("ies", "y"), ("es", ""), ("s", "")]
     spelled = [word.removesuffix(old) + new for old, new in endings if word.endswith(old)]
-    return next((lemma for lemma in spelled if lemma in VERBS), None)
+    return next((lemma for lemma in spelled if lemma in verbs), None)
 
 
 def _guessed(stem: str) -> str | None:
     """Return the rare verb with the past `stem` + ed; None for `hundred` or `indeed`."""
     end, before = stem[-1], stem[-2]
-    if end == "e" or (end == "r" and before not in _VOWELS):
+    if end == "e" or (end == "r" and before not in _VOWELS + "r"):
         return None
     if end == "i":
         return stem[:-1] + "y"
@@ -125,6 +125,8 @@ _PARTICIPLES = words(
 )
 _ADVERBS = words("already also always ever just never often only since still")
 _PLURAL_SUBJECTS = words("i you we they")
+_PLURAL_NOUNS = words("people children men women others these those who")
+"""Plural subjects without -s; a frequent verb after them is finite."""
 _BEFORE_NOUNS = words(
     "a an the my your his her its our their some any no each every of in on at to for with by from "
     "and or as"
@@ -132,21 +134,21 @@ _BEFORE_NOUNS = words(
 
 _ARTICLES = words("a an the my your his our their")
 _SUBJECTS = words("i you he she it we they there")
-_FRONTED = words("what why when where who whom whose which how only then here so nor")
+_FRONTED = words("what why when where who whom whose which how only then here so nor little")
 """Words after which an auxiliary stands before its subject."""
 _SUBORDINATORS = words(
     "if when while before after until because since so unless although though once that which who "
     "where whether"
 )
 _COMMANDS = VERBS | words("""
-    bake boil book breathe cancel check chew clean click climb close combine cook copy delete dip
-    download draw drop dry email feed fix fold forget forgive fry heat hide hurry insert install
+    bake beat boil book breathe cancel check chew clean click climb close combine cook copy delete
+    dip download draw drop dry email feed fix fold forget forgive fry heat hide hurry insert install
     let lift lock mark mix order paint park peel phone pick plug post pour press print relax remind
-    rent repair rest rinse save select shake share shout shut sign slice smile stir switch text
-    type unlock wash wipe wrap
+    rent repair reply rest rinse save select shake share shout shut sign slice smile stir switch
+    text type unlock wash wipe wrap
 """)
 """Verbs that begin a command; in other places some are more often nouns."""
-_BEFORE_COMMANDS = words("please then now first next finally")
+_BEFORE_COMMANDS = words("please kindly just then now first next finally")
 _OBJECTS = _BEFORE_NOUNS - words("of in on at to for with by from and or as") | words(
     "me you him it us them this that these those up down off out away back home here there now "
     "left right careful"
@@ -172,6 +174,11 @@ _NEGATIVE = re.compile(
     )(?:\b|(?<=\sany)) | (?<=\bcan)not\b""",  # noqa: RUF001
     re.IGNORECASE | re.VERBOSE,
 )
+_TAG = re.compile(
+    r"(?<=\w)\s?,\s[^\W\d_]+\s?n\s?['’]\s?t\s(?:i|you|s?he|it|we|they|there)\s?\?\W*$",  # noqa: RUF001
+    re.IGNORECASE,
+)
+"""A question behind a statement: `, don't you?`."""
 _FULL_STEMS = {"wo": "will", "ca": "can", "sha": "shall", "ai": "is"}
 _LEFT_OUT = words("not never hardly scarcely barely")
 _OPPOSITES = {
@@ -195,8 +202,10 @@ def negated(sentence: str) -> str:
     As in SNCSE's code, `not` follows the first auxiliary; before a subject that is a pronoun it
     follows the subject, before another subject it is contracted. Without an auxiliary, the first
     finite verb becomes `do not`, `does not` or `did not` with its lemma, and a command `do not`.
-    Else the sentence starts with `Not`.
+    Else the sentence starts with `Not`. `It is, isn't it?` becomes `It is not, is it?`.
     """
+    if tag := _TAG.search(sentence):
+        return negated(sentence[: tag.start()]) + negated(tag[0])
     for found in _NEGATIVE.finditer(sentence):
         if _begins(sentence[: found.start()]) or not found[0].istitle():  # else of a name: Dr. No
             return _affirmed(sentence, found)
@@ -326,6 +335,8 @@ def _is_inverted(plain: list[str], place: int, *, asked: bool) -> bool:
     word, ahead = plain[place], plain[place + 1 : place + 2]
     if word not in _AUXILIARIES | {"have", "do", *_HAVE, *_DO} or not ahead:
         return False
+    if ahead == plain[-1:] == ["there"]:  # a place: `Who is there?`
+        return False
     fronted = place == 0 or plain[place - 1] in _FRONTED
     if asked:
         return (fronted and word not in _AUXILIARIES) or ahead[0] in _SUBJECTS
@@ -389,8 +400,10 @@ def _denied_verb(plain: list[str], place: int) -> str | None:
         return denied
     if past := lemma_of_past(word):
         return f"did not {past}"
-    if place and (third := lemma_of_third_person(word)):
+    verbs = _COMMANDS if {*plain[place + 1 : place + 2]} & _ARTICLES else VERBS  # `slices an onion`
+    if place and (third := lemma_of_third_person(word, verbs)):
         return f"does not {third}"
-    if before in _PLURAL_SUBJECTS or (word in VERBS and re.search(r"[^s]s$", before)):
+    plural = before in _PLURAL_NOUNS or re.search(r"[^s]s$", before)
+    if before in _PLURAL_SUBJECTS or (word in VERBS and plural):
         return f"do not {word}"
     return None
