@@ -61,17 +61,17 @@ class ConSERT(MethodConfig):
     name: Literal["consert"] = "consert"
     summary: ClassVar[str] = "a sentence under two perturbations"
     first: tuple[Augmentation, ...] = ("feature_cutoff",)
-    """First view; unsup-consert-base.sh."""
+    """First view; section 5.2 and unsup-consert-base.sh."""
     second: tuple[Augmentation, ...] = ("shuffle",)
-    """Second view; unsup-consert-base.sh."""
+    """Second view; section 5.2 and unsup-consert-base.sh."""
     rate: Rate = 0.2
-    """Share that is cut off or dropped; unsup-consert-base.sh."""
+    """Share cut off or dropped; section 4.1 has .2 for features and dropout, .15 for tokens."""
     epsilon: float = Field(default=1.0, gt=0)
     """Norm of an adversarial change. Ours."""
     dropout: bool = False
-    """Dropout of the encoder; off in unsup-consert-base.sh, on in other scripts."""
+    """Dropout of the encoder; off in section 4.1 and unsup-consert-base.sh."""
     temperature: Temperature = 0.1
-    """Divides the similarity; .1 in the scripts."""
+    """Divides the similarity; .1 in section 4.1."""
     weight: Weight = 0.15
     """Weight of the loss; cl_rate in the code."""
 

@@ -39,8 +39,7 @@ PRESETS: Mapping[str, Mapping[str, Json]] = {
         "roberta_large": {**_SIMCSE, "batch_size": 512, "learning_rate": 3e-5},
     },
     "consert": {
-        "paper": {**_CONSERT, "learning_rate": 2e-7},
-        "code": {**_CONSERT, "learning_rate": 5e-7},
+        "paper": {**_CONSERT, "learning_rate": 5e-7},
         "large": {
             **_CONSERT,
             "learning_rate": 5e-7,

@@ -88,7 +88,7 @@ def test_every_preset_of_a_source_exists():
         ("infocse_aux", "code", {"pooling": "cls_before_pooler", "max_length": 32}),
         ("clm_autoencoder", "paper", {"pooling": "mean", "max_length": 32}),
         ("clm_autoencoder", "tsdae", {"pooling": "cls_before_pooler"}),
-        ("consert", "code", {"pooling": "mean", "max_length": 64}),
+        ("consert", "paper", {"pooling": "mean", "max_length": 64}),
         ("ict", "paper", {"similarity": "dot"}),
         ("ict", "orqa", {"similarity": "dot", "max_length": 64}),
         ("mirror_bert", "code", {"pooling": "mean", "max_length": 50}),
