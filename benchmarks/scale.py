@@ -98,7 +98,7 @@ def main() -> int:
         numbers = (row["cpu"], row["seconds"], row["memory"] / 1024, row["disk"] / 2**20)
         print("{:9} {:6.1f} {:8.1f} {:10.0f} {:8.0f}".format(way, *numbers), flush=True)
     divided = [row for way, row in rows.items() if way != UNDIVIDED]
-    same = all(len({row[name] for row in divided}) == 1 for name in ("vectors", "pairs"))
+    same = all(len({row[name] for row in divided}) <= 1 for name in ("vectors", "pairs"))
     print(f"equal digests: {same}")
     return int(not same)
 

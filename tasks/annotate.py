@@ -244,16 +244,11 @@ def export_pairs(
     The artifact also holds which share of all intra-document pairs they are. A shard gets its
     documents without pairs as `held_out`, and its join has the report.
     """
-    from sentemb_core.annotation.pairs import write_pairs, write_shard_pairs
+    from sentemb_core.annotation.pairs import write_pairs
     from sentemb_core.corpus.tokens import TokenCorpus
 
     corpus, labels = TokenCorpus.open(artifact_path(sentences)), artifact_path(clusters)
     only = artifact_path(edges) if edges else None
     with new_artifact("pairs") as draft:
-        if held_out is None:
-            write_pairs(corpus, labels, max_partners, seed, draft.path, only, min_distance)
-        else:
-            write_shard_pairs(
-                corpus, labels, max_partners, seed, draft.path, only, min_distance, held_out
-            )
+        write_pairs(corpus, labels, max_partners, seed, draft.path, only, min_distance, held_out)
     return draft.ref

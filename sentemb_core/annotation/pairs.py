@@ -29,7 +29,7 @@ from sentemb_core.errors import EmptyPairsError
 from sentemb_core.formats import counted
 from sentemb_core.methods.parts.pairs import LEAST_SHARE, Annotation
 from sentemb_core.store.parts import files_in, parts_of
-from sentemb_core.types import Json, Value
+from sentemb_core.types import Json
 
 PAIR_FILES = "pairs-*.parquet"
 COUNTS = "counts.json"
@@ -41,45 +41,7 @@ OVERLAP_SAMPLE = 1_000
 log = logging.getLogger(__name__)
 
 
-class PairCounts(Value):
-    """Counts of the pairs of some documents. Those of shards add up."""
-
-    statistics: ClusterStatistics = ClusterStatistics()
-    held_out_documents: int = 0
-    pairs: int = 0
-    adjacent_pairs: int = 0
-    """Pairs of neighbours in their document."""
-
-    def __add__(self, other: "PairCounts") -> "PairCounts":
-        return PairCounts(
-            statistics=self.statistics + other.statistics,
-            held_out_documents=self.held_out_documents + other.held_out_documents,
-            pairs=self.pairs + other.pairs,
-            adjacent_pairs=self.adjacent_pairs + other.adjacent_pairs,
-        )
-
-
 def write_pairs(
-    corpus: TokenCorpus,
-    labels: Path,
-    max_partners: int | None,
-    seed: int,
-    out: Path,
-    edges: Path | None = None,
-    min_distance: int = 1,
-) -> Json:
-    """Write the pairs of all documents that are not held out, and return their report.
-
-    The arguments are those of `write_shard_pairs`.
-
-    Raises:
-        EmptyPairsError: Fewer than 2 % of the documents, or fewer than two, give a pair.
-    """
-    write_shard_pairs(corpus, labels, max_partners, seed, out, edges, min_distance)
-    return write_report(corpus, [out], max_partners, seed, out, edges is not None, min_distance)
-
-
-def write_shard_pairs(
     corpus: TokenCorpus,
     labels: Path,
     max_partners: int | None,
@@ -89,12 +51,17 @@ def write_shard_pairs(
     min_distance: int = 1,
     held_out: Sequence[int] | None = None,
 ) -> None:
-    """Write the pairs of clusters (`pair_arrays.cluster_pairs`) and their counts.
+    """Write the pairs of clusters (`pair_arrays.cluster_pairs`) and the report on them.
 
     With `edges` (of `graph.write_edges`) the pairs are only the edges: a cluster also pairs the two
-    ends of a chain. `held_out` are the documents that give no pair; None: those of the corpus.
+    ends of a chain. `held_out` are the documents of a shard that give no pair, and a shard has no
+    report. None: those of the corpus.
+
+    Raises:
+        EmptyPairsError: Fewer than 2 % of the documents of a corpus, or fewer than two, give a
+            pair.
     """
-    counts = PairCounts()
+    total = ClusterStatistics()
     clusters, graph = Clusters(labels), PrunedGraph(edges, corpus) if edges else None
     for shard in corpus.shards:
         offsets, own = corpus.shard_offsets(shard.index), clusters.shard(shard.index)
@@ -114,14 +81,15 @@ def write_shard_pairs(
             )
         else:
             chunks = [edge_pairs(graph.shard(shard.index), offsets, held)]
-        counts += PairCounts(
-            statistics=cluster_statistics(own, offsets, held), held_out_documents=int(held.sum())
-        )
+        total += cluster_statistics(own, offsets, held)
         with delta_writer(out / f"pairs-{shard.index:05d}.parquet", schemas.PAIRS) as file:
             for i, j in chunks:
                 file.write_table(pa.table([i, j], schema=schemas.PAIRS))
-                counts += PairCounts(pairs=len(i), adjacent_pairs=int((j - i == 1).sum()))
-    (out / COUNTS).write_text(counts.model_dump_json(indent=1), encoding="utf-8")
+                adjacent = int((j - i == 1).sum())
+                total += ClusterStatistics(pairs=len(i), adjacent_pairs=adjacent)
+    (out / COUNTS).write_text(total.model_dump_json(indent=1), encoding="utf-8")
+    if held_out is None:
+        write_report(corpus, [out], max_partners, seed, out, edges is not None, min_distance)
 
 
 def write_report(
@@ -132,23 +100,22 @@ def write_report(
     out: Path,
     of_edges: bool,
     min_distance: int,
-) -> Json:
-    """Write report.json on the pairs in the folders `parts` to `out`, and return it.
+) -> None:
+    """Write report.json on the pairs in the folders `parts` to `out`.
 
     `kept_share` is the share of all intra-document pairs that share a cluster, or that are edges.
     `dropped_share` is the part of these that `max_partners` and `min_distance` removed. A kept
     share above KEPT_SHARE_WARNING is logged. `adjacent_share` far above chance says that the
     annotator repeats the adjacent pairs that it was trained on.
     """
-    counts = sum(map(read_counts, parts), PairCounts())
-    total = counts.statistics
+    total = sum(map(read_counts, parts), ClusterStatistics())
     _require_pairs(total)
-    kept = counts.pairs if of_edges else total.clustered_pairs
+    kept = total.pairs if of_edges else total.clustered_pairs
     files = [file for part in parts for file in sorted(part.glob(PAIR_FILES))]
     firsts = corpus.firsts if len(parts) > 1 else [0] * len(files)
     report: Json = {
         "documents": total.document_sizes.total(),
-        "held_out_documents": counts.held_out_documents,
+        "held_out_documents": total.held_out_documents,
         "giving_documents": total.giving_documents,
         "single_cluster_documents": total.clusters_per_document[1],
         "clusters": total.cluster_sizes.total(),
@@ -156,10 +123,10 @@ def write_report(
         "cluster_sizes": {str(size): n for size, n in sorted(total.cluster_sizes.items())},
         "possible_pairs": total.possible_pairs,
         "clustered_pairs": total.clustered_pairs,
-        "pairs": counts.pairs,
+        "pairs": total.pairs,
         "kept_share": kept / total.possible_pairs,
-        "dropped_share": 1 - counts.pairs / kept,
-        "adjacent_share": counts.adjacent_pairs / max(counts.pairs, 1),
+        "dropped_share": 1 - total.pairs / kept,
+        "adjacent_share": total.adjacent_pairs / max(total.pairs, 1),
         "lexical_overlap": _sampled_overlap(corpus, Pairs(files, firsts), seed),
     }
     if not of_edges and report["kept_share"] > KEPT_SHARE_WARNING:
@@ -175,16 +142,15 @@ def write_report(
             *(100 * report["dropped_share"], max_partners, min_distance),
         )
     (out / "report.json").write_text(json.dumps(report, indent=1), encoding="utf-8")
-    return report
 
 
-def read_counts(folder: Path) -> PairCounts:
-    """The counts that `write_shard_pairs` wrote."""
-    return PairCounts.model_validate_json((folder / COUNTS).read_bytes())
+def read_counts(folder: Path) -> ClusterStatistics:
+    """The counts that `write_pairs` wrote."""
+    return ClusterStatistics.model_validate_json((folder / COUNTS).read_bytes())
 
 
 def read_report(folder: Path) -> Json:
-    """The report that `write_pairs` wrote."""
+    """The report that `write_report` wrote."""
     return json.loads((folder / "report.json").read_text("utf-8"))
 
 

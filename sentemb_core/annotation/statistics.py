@@ -16,7 +16,7 @@ keeps .21 of the pairs and top_k 2 keeps .98 (the union rule percolates)."""
 
 
 class ClusterStatistics(Value):
-    """Histograms (size -> count) that determine all other numbers; shards add up."""
+    """Counts, and histograms (size -> count), of clusters and their pairs; shards add up."""
 
     document_sizes: Counter[int] = Field(default_factory=Counter[int])
     cluster_sizes: Counter[int] = Field(default_factory=Counter[int])
@@ -24,14 +24,16 @@ class ClusterStatistics(Value):
     """Over documents with at least two sentences."""
     giving_documents: int = 0
     """Documents with at least one pair."""
+    held_out_documents: int = 0
+    pairs: int = 0
+    """Pairs written."""
+    adjacent_pairs: int = 0
+    """Pairs of neighbours in their document."""
 
     def __add__(self, other: "ClusterStatistics") -> "ClusterStatistics":
-        return ClusterStatistics(
-            document_sizes=self.document_sizes + other.document_sizes,
-            cluster_sizes=self.cluster_sizes + other.cluster_sizes,
-            clusters_per_document=self.clusters_per_document + other.clusters_per_document,
-            giving_documents=self.giving_documents + other.giving_documents,
-        )
+        fields = ClusterStatistics.model_fields
+        sums = {name: getattr(self, name) + getattr(other, name) for name in fields}
+        return ClusterStatistics(**sums)
 
     @property
     def mean_clusters(self) -> float:
@@ -75,6 +77,7 @@ def cluster_statistics(
         cluster_sizes=Counter(sizes[counted[document]].tolist()),
         clusters_per_document=Counter(per_document[counted & (lengths > 1)].tolist()),
         giving_documents=int((counted & (per_document < lengths)).sum()),
+        held_out_documents=int((~counted).sum()),
     )
 
 

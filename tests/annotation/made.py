@@ -10,7 +10,7 @@ import pytest
 from sentemb_core.annotation.clusters import write_clusters
 from sentemb_core.annotation.embeddings import Embeddings
 from sentemb_core.annotation.graph import write_edges, write_graph
-from sentemb_core.annotation.pairs import Pairs, write_pairs
+from sentemb_core.annotation.pairs import Pairs, read_report, write_pairs
 from sentemb_core.annotation.pruning import Edges
 from sentemb_core.corpus.table import Document, write_rows
 from sentemb_core.corpus.tokenise import write_tokens
@@ -111,7 +111,8 @@ def annotated(corpus: Corpus, root: Path, *, top_k: int = 1, cap: int | None = N
     write_graph(corpus, Drawn(corpus), 4, graph)
     write_edges(graph, top_k, False, edges)
     write_clusters(corpus, edges, labels)
-    return write_pairs(corpus, labels, cap, 0, pairs)
+    write_pairs(corpus, labels, cap, 0, pairs)
+    return read_report(pairs)
 
 
 def all_of(pairs: Pairs) -> np.ndarray:

@@ -32,7 +32,7 @@ from sentemb_core.annotation.graph import (
 )
 from sentemb_core.annotation.kmeans_files import write_kmeans_clusters
 from sentemb_core.annotation.pair_arrays import cluster_pairs
-from sentemb_core.annotation.pairs import Pairs, turnover, write_pairs
+from sentemb_core.annotation.pairs import Pairs, read_report, turnover, write_pairs
 from sentemb_core.annotation.pruning import clusters, prune_to_top_k
 from sentemb_core.annotation.similarity import neighbours
 from sentemb_core.annotation.statistics import adjusted_rand
@@ -84,7 +84,8 @@ def test_edges_are_pairs_without_held_out_documents(tmp_path: Path):
     corpus = Corpus(held=(2,))
     annotated(corpus, tmp_path)
     (pairs,) = folders(tmp_path, "edge_pairs")
-    report = write_pairs(corpus, tmp_path / "clusters", None, 0, pairs, edges=tmp_path / "edges")
+    write_pairs(corpus, tmp_path / "clusters", None, 0, pairs, edges=tmp_path / "edges")
+    report = read_report(pairs)
     edges = prune_to_top_k(neighbours(Drawn(corpus).vectors, corpus.offsets, 4), 1)
     held = (edges.i >= corpus.offsets[2]) & (edges.i < corpus.offsets[3])
     i, j = all_of(Pairs.open(pairs, corpus))
@@ -160,7 +161,8 @@ def test_partners_keep_the_distance(tmp_path: Path, min_distance: int):
     edges, both = edges_and_related(corpus, of_two_topics(40)[1], tmp_path, min_distance)
     labels, pairs = folders(tmp_path, "clusters", "pairs")
     write_clusters(corpus, edges, labels)
-    report = write_pairs(corpus, labels, None, 0, pairs, min_distance=min_distance)
+    write_pairs(corpus, labels, None, 0, pairs, min_distance=min_distance)
+    report = read_report(pairs)
     i, j = all_of(Pairs.open(pairs, corpus))
     related = [pair for k in range(2) for pair in listed(PrunedGraph(both, corpus).shard(k))]
     assert (j - i).min() == min(j - i for i, j in related) == min_distance
