@@ -35,6 +35,7 @@ def test_the_code_of_the_page_runs(tmp_path, monkeypatch):
     assert np.linalg.norm(expected) == pytest.approx(1, abs=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.weights
 def test_the_notebook_runs(monkeypatch, tmp_path, capsys):
     monkeypatch.chdir(ROOT / "docs")

@@ -36,6 +36,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Found:
     return lambda case, rank: load_file(folder / f"{case}-{rank}.safetensors")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", [case for case in CASES if case not in RANDOM])
 def test_two_ranks_compute_what_one_process_does(case: str, found: Found):
     alone, within = found(case, "alone"), WITHIN.get(case, 1e-12)
@@ -48,18 +49,21 @@ def test_two_ranks_compute_what_one_process_does(case: str, found: Found):
             assert norm(joint[name] - alone[name] for name in names) <= within * size
 
 
+@pytest.mark.slow
 def test_texts_without_a_known_word_were_in_the_batch_of_both_ranks(found: Found):
     vectors = found("zero-rows", "alone")
     zero = [(~rows.any(dim=1)).sum() for name, rows in vectors.items() if "vectors" in name]
     assert sum(zero) > 2
 
 
+@pytest.mark.slow
 def test_both_ranks_end_in_the_same_bits_with_other_dropout_than_one_process(found: Found):
     first, second, alone = (found("dropout", rank) for rank in ("0", "1", "alone"))
     assert all(weight.equal(second[name]) for name, weight in first.items())
     assert not first["losses"].equal(alone["losses"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rank", ["0", "1", "alone"])
 def test_a_resumed_training_ends_in_the_bits_of_an_undisturbed_one(found: Found, rank: str):
     undisturbed, resumed = found("dropout", rank), found("resumed", rank)
