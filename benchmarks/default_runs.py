@@ -34,7 +34,6 @@ from sentemb_core.evaluation.metrics import PerQuery
 from sentemb_core.retriever.folder import load_retriever
 from sentemb_core.retriever.retriever import Retriever
 from sentemb_core.retriever.spec import RetrieverSpec
-from sentemb_core.store.objects import Store
 from sentemb_core.types import ArtifactRef
 from tasks.artifacts import artifact_path
 from tasks.execution import without_prefect
@@ -65,7 +64,7 @@ def values_of(corpus: str, seed: int, count: int, outcome: Outcome) -> OfSystems
     """Return the values of BM25, the start and the returned retriever."""
     training = outcome.training
     assert training.retriever, "a run returns a retriever by default"
-    with without_prefect(Store.default()):
+    with without_prefect():
         if not isinstance(CORPORA[corpus], Titled):
             returned = load_retriever(artifact_path(outcome.encoder))
             start = load_retriever(artifact_path(training.rows[0].encoder))

@@ -33,7 +33,6 @@ from sentemb_core.retriever.scores import Readings, scores_of_documents
 from sentemb_core.retriever.spec import SHARES_WITHOUT_ENCODER, RetrieverSpec, Unit, Vectors, Words
 from sentemb_core.retriever.tokens import TokenMap, read_token_map
 from sentemb_core.retriever.words import TERMS, Texts
-from sentemb_core.store.objects import Store
 from sentemb_core.types import ArtifactRef
 from tasks.artifacts import artifact_path
 from tasks.corpus import tokenise_sentences
@@ -254,7 +253,7 @@ def tables(
     """Return values and costs, and differences; one line for each retriever."""
     both = list(dict.fromkeys((*names, BM25, FX)))  # baselines
     both += [control for name in names for control in control_of(name).values()]
-    with without_prefect(Store.default()):
+    with without_prefect():
         found = studied(corpus, seeds, count, list(dict.fromkeys(both)))
         rows = list(rows_of(corpus, seeds, *found, names))
     listed = " ".join(map(str, seeds))

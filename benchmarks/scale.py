@@ -22,7 +22,6 @@ from pathlib import Path
 from flows.annotation_variants import annotate
 from flows.pipeline import documents_of
 from sentemb_core.config.run import AnnotationConfig, CorpusConfig, EncoderConfig, InfoCSEIDC
-from sentemb_core.store.objects import Store
 from sentemb_core.types import Json
 from tasks.corpus import tokenise_sentences
 from tasks.encode import encode_sentences, start_encoder
@@ -47,7 +46,7 @@ def annotated(documents: int, full: int, workers: int) -> Json:
         shard_sentences=full,
     )
     with (
-        without_prefect(Store.default()),
+        without_prefect(),
         workers_of(InfoCSEIDC(corpus=corpus, workers=workers)),
     ):
         documents = documents_of(corpus)

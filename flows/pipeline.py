@@ -164,8 +164,7 @@ def encoder_from(config: EncoderConfig, documents: ArtifactRef | None) -> Artifa
     """Return a given encoder, or one of random weights whose vocabulary comes from the corpus."""
     texts = documents if config.name in RANDOM_ENCODERS else None
     place = local_name(config.name)
-    named = by_bytes(config.model_copy(update={"name": place}))
-    return start_encoder(place, named, texts, revision_of(place))
+    return start_encoder(place, by_bytes(config, place), texts, revision_of(place))
 
 
 # Steps of a loop

@@ -71,12 +71,12 @@ def chosen_retriever(run: RunResult, config: RunConfig) -> RetrieverResult:
     if pairs_sentences(texts.documents) and not is_static(start.encoder):
         table = corpus_table(texts.documents, texts.validation_pool, seed)
     compared = compared_encoders(bases, texts, config)
-    chosen = (
-        choice_of(compared).label if compared and not is_pending(compared) else next(iter(bases))
-    )
+    chosen = next(iter(bases))
+    if compared and not is_pending(compared):
+        chosen = choice_of(compared).label
     encoders = ReadEncoders(
         start=read_encoder("start", start.encoder, texts, dtype, stored=stored_vectors(start)),
-        semantic=whitened(chosen, bases[chosen], texts, seed, dtype),
+        semantic=whitened(chosen, bases[chosen], texts, config),
         table=read_encoder(CORPUS_TABLE, table, texts, dtype) if table else None,
         required=run.best_trained.kind == "fine-tuned",
         whole_texts=not has_held_out(texts.validation_pool),
@@ -90,7 +90,7 @@ def chosen_retriever(run: RunResult, config: RunConfig) -> RetrieverResult:
         )
     served = used_by(choice, encoders)
     if has_held_out(texts.validation_pool):
-        served = [fitted_on_all(each, bases, texts, seed, dtype) for each in served]
+        served = [fitted_on_all(each, bases, texts, config) for each in served]
     return RetrieverResult(
         choice=choice,
         compared=compared,
@@ -145,19 +145,18 @@ def stored_vectors(row: EncoderResult) -> Stored | None:
     )
 
 
-def whitened(
-    label: str, base: EncoderResult, texts: Texts, seed: int, dtype: Precision
-) -> ReadEncoder:
+def whitened(label: str, base: EncoderResult, texts: Texts, config: RunConfig) -> ReadEncoder:
     """Return an encoder with a soft whitening, its token map, and the pool as it reads it."""
-    encoder, token_map = with_maps(base, base.sentences, seed, dtype)
-    whole_texts = not has_held_out(texts.validation_pool)
+    encoder, token_map = with_maps(base, base.sentences, config)
+    whole_texts, dtype = not has_held_out(texts.validation_pool), config.annotation.dtype
     return read_encoder(label, encoder, texts, dtype, token_map, whole_texts=whole_texts)
 
 
 def with_maps(
-    base: EncoderResult, sentences: ArtifactRef, seed: int, dtype: Precision
+    base: EncoderResult, sentences: ArtifactRef, config: RunConfig
 ) -> tuple[ArtifactRef, ArtifactRef | None]:
     """Return an encoder with a soft whitening, and its token map unless it is a static table."""
+    seed, dtype = config.training.seed, config.annotation.dtype
     encoder = soft_whitening(base, sentences, seed)
     return encoder, None if is_static(encoder) else fit_token_map(encoder, sentences, seed, dtype)
 
@@ -192,16 +191,17 @@ def read_encoder(
 
 
 def fitted_on_all(
-    read: ReadEncoder, bases: dict[str, EncoderResult], texts: Texts, seed: int, dtype: Precision
+    read: ReadEncoder, bases: dict[str, EncoderResult], texts: Texts, config: RunConfig
 ) -> ReadEncoder:
     """Return the same encoder with its map, or the table, fitted on all documents."""
     if read.label == CORPUS_TABLE:
-        return read.model_copy(update={"encoder": corpus_table(texts.documents, None, seed)})
+        table = corpus_table(texts.documents, None, config.training.seed)
+        return read.model_copy(update={"encoder": table})
     if read.label not in bases:
         return read
     base = bases[read.label]
     sentences = tokenise_sentences(texts.documents, None, base.encoder)
-    encoder, token_map = with_maps(base, sentences, seed, dtype)
+    encoder, token_map = with_maps(base, sentences, config)
     return read.model_copy(update={"encoder": encoder, "token_map": token_map})
 
 

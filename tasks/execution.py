@@ -51,11 +51,8 @@ Arguments = dict[str, Any]
 class InProcess:
     """Stages are functions over the store: the same records, and no Prefect."""
 
-    def __init__(self, store: Store) -> None:
-        self.store = store
-
     def run_stage(self, stage: Stage, arguments: Arguments) -> Any:
-        return run_stage(stage, self.store, arguments)
+        return run_stage(stage, arguments)
 
     def run_sub_flow(self, label: str, call: Callable[[], R]) -> R:
         return call()
@@ -69,11 +66,11 @@ class DryRun:
     the flow goes on (`incomplete`).
     """
 
-    def __init__(self, store: Store, config: RunConfig | None = None) -> None:
+    def __init__(self, config: RunConfig | None = None) -> None:
         """`config` is the run's: a reason names its settings in place of a stage's arguments."""
-        self.store = store
         self.config = config
-        self._earlier = cache(partial(records.all_records, store))
+        self._store = Store.default()
+        self._earlier = cache(partial(records.all_records, self._store))
         self.statuses: list[Status] = []
         self.incomplete = False
         self.next_key = ""
@@ -119,10 +116,10 @@ class DryRun:
             last = max(waits_for, key=lambda ref: self._places[ref.digest])
             self.statuses.append(Status(stage.name, "AFTER", last.kind, _section.get()))
             return None
-        record = stage.look_up(self.store, key)
+        record = stage.look_up(self._store, key)
         status = status_of(stage.name, key, record, self._earlier)
         why = in_settings(status.why, stage.name, arguments, self.config)
-        if status.would_run and (step := last_checkpoint_step(self.store, stage.name, key.digest)):
+        if status.would_run and (step := last_checkpoint_step(stage.name, key.digest)):
             why = f"begun, goes on after step {step:,}"
         self.statuses.append(replace(status, why=why, part=_section.get()))
         if isinstance(record, Record):
@@ -173,15 +170,15 @@ def is_dry_run() -> bool:
     return isinstance(current_executor(), DryRun)
 
 
-def without_prefect(store: Store) -> AbstractContextManager[None]:
-    """In this block stages run in this process, over the store."""
-    return setting(_executor, InProcess(store))
+def without_prefect() -> AbstractContextManager[None]:
+    """In this block stages run in this process."""
+    return setting(_executor, InProcess())
 
 
 @contextmanager
-def dry_run(store: Store, config: RunConfig | None = None) -> Generator[DryRun, None, None]:
+def dry_run(config: RunConfig | None = None) -> Generator[DryRun, None, None]:
     """In this block stages only report; the block ends where the flow needs an unknown result."""
-    plan = DryRun(store, config)
+    plan = DryRun(config)
     with setting(_executor, plan), skip_unknown_results():
         yield plan
 
@@ -234,9 +231,9 @@ def _pending(stage: Stage, key: StageKey) -> Any:
     raise UnknownResult(stage.name)
 
 
-def last_checkpoint_step(store: Store, stage: str, key: str) -> int:
+def last_checkpoint_step(stage: str, key: str) -> int:
     """Step of the last checkpoint of a stage under this key; 0 without one."""
-    folder = store.root / "work" / f"{stage}-{key}"
+    folder = Store.default().root / "work" / f"{stage}-{key}"
     if not folder.is_dir():
         return 0
     from sentemb_core.training.checkpoint import last_step  # imports torch, which takes seconds

@@ -54,8 +54,7 @@ def prefect_task(stage: Stage, options: dict[str, Any]) -> Task[..., Any]:
 def _body(stage: Stage) -> Callable[..., Any]:
     @wraps(stage.function)
     def body(*args: Any, **kwargs: Any) -> Any:
-        arguments = bound(stage, *args, **kwargs)
-        return run_stage(stage, Store.default(), arguments, refresh=_refreshes())
+        return run_stage(stage, bound(stage, *args, **kwargs), refresh=_refreshes())
 
     return body
 

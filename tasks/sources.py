@@ -38,8 +38,7 @@ def require_same_bytes(places: Iterable[str | Path], digests: Iterable[str]) -> 
 
 def require_same_encoder(place: str, config: EncoderConfig, revision: str) -> None:
     """`require_unchanged` for an encoder: its bytes, or the revision of a published model."""
-    named = by_bytes(config.model_copy(update={"name": place}))
-    if (named, revision_of(place)) != (config, revision):
+    if (by_bytes(config, place), revision_of(place)) != (config, revision):
         raise _changed(place)
 
 
@@ -50,10 +49,10 @@ def _changed(place: str | Path) -> UnreadableSourceError:
     )
 
 
-def by_bytes(config: EncoderConfig) -> EncoderConfig:
-    """The settings with the digest of a given folder or file as the name; other names stay."""
-    digest = "" if config.name in BUILT_IN_ENCODERS else digest_of_encoder(config.name)
-    return config.model_copy(update={"name": digest or config.name})
+def by_bytes(config: EncoderConfig, place: str) -> EncoderConfig:
+    """The settings with the digest of the folder or file at `place` as name; else the place."""
+    digest = "" if place in BUILT_IN_ENCODERS else digest_of_encoder(place)
+    return config.model_copy(update={"name": digest or place})
 
 
 def revision_of(name: str) -> str:

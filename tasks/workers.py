@@ -184,11 +184,9 @@ def compute_elsewhere(workers: Workers) -> None:
     _of_shard.set(workers)
 
 
-def run_stage(
-    stage: Stage, store: Store, arguments: Mapping[str, Any], *, refresh: bool = False
-) -> Any:
+def run_stage(stage: Stage, arguments: Mapping[str, Any], *, refresh: bool = False) -> Any:
     """Return the result of `Stage.run`, computed by a worker if the call is a shard's."""
-    workers = _of_shard.get()
+    workers, store = _of_shard.get(), Store.default()
     if workers is None:
         return stage.run(store, arguments, refresh=refresh)
 

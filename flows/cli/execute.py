@@ -73,7 +73,7 @@ def run_flow(
         with logged(log, by_prefect=by_prefect):
             if by_prefect:
                 return with_or_without_prefect(flow, log.with_name("server.log"), meanwhile)
-            with without_prefect(Store.default()):
+            with without_prefect():
                 return flow()
     except (KeyboardInterrupt, RegistryError, StorageError):  # registration is the last step
         remark(how_to_resume(runs_of_this_process()[earlier:]))
@@ -101,7 +101,7 @@ def with_or_without_prefect(
     logging.getLogger("prefect").setLevel(logging.CRITICAL)  # its threads report every event
     send_no_more()
     begun = runs_of_this_process()[earlier:]  # a flow of several runs starts new ones
-    with without_prefect(Store.default()), resuming(begun[0] if len(begun) == 1 else None):
+    with without_prefect(), resuming(begun[0] if len(begun) == 1 else None):
         return flow()
 
 
@@ -132,7 +132,7 @@ def dry_run_of(flow: Callable[[], object], as_json: bool) -> int:
     """Show what each stage of a flow would do, without computing anything."""
     from tasks.execution import dry_run
 
-    with dry_run(Store.default()) as plan:
+    with dry_run() as plan:
         flow()
     return show_dry_run(plan, as_json)
 
@@ -195,6 +195,6 @@ def where_it_continues(plan: "DryRun") -> str:
     if missing is None:
         return f"All {saved} stages are saved; registration and report are left."
     part = f" ({missing.part})" if missing.part else ""
-    step = last_checkpoint_step(plan.store, missing.stage, plan.next_key)
+    step = last_checkpoint_step(missing.stage, plan.next_key)
     how = f"continues after step {step:,}" if step else "starts at step 0 (no checkpoint)"
     return f"{counted(saved, 'finished stage')} {are(saved)} saved. {missing.stage}{part} {how}."

@@ -22,7 +22,6 @@ from sentemb_core.config.run import FineTuneRun, InfoCSEIDC, InfoCSEPlus, Method
 from sentemb_core.console import emit, log_to_stderr, print_result, remark, show
 from sentemb_core.errors import SentembError
 from sentemb_core.formats import counted
-from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import runs_of_this_process
 from tasks.checks import check_run
 from tasks.registered_encoders import with_local_encoders
@@ -172,7 +171,7 @@ def begin(config: AnyRun) -> None:
     from tasks.workers import workers_of
 
     import_models()
-    with suppress(Exception), without_prefect(Store.default()), workers_of(config):
+    with suppress(Exception), without_prefect(), workers_of(config):
         texts_and_start(config)
 
 
@@ -231,7 +230,7 @@ def plan_of(config: AnyRun) -> "DryRun":
     """A dry run of the flow of this run."""
     from tasks.execution import dry_run
 
-    with dry_run(Store.default(), config) as plan:
+    with dry_run(config) as plan:
         walk(config)
     return plan
 

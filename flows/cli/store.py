@@ -127,7 +127,6 @@ def promote(run: CompletedId = None, *, json: Json = False) -> int:
     from flows.cli.records import outcome_of
     from flows.cli.settings import checked
     from sentemb_core.errors import GateRefusedError
-    from sentemb_core.store.objects import Store
     from tasks.execution import without_prefect
     from tasks.gate import register_and_gate
 
@@ -138,7 +137,7 @@ def promote(run: CompletedId = None, *, json: Json = False) -> int:
             f"Registering the last completed run, {record.id}, although it has "
             "register_model=false. Use `promote ID` for another run."
         )
-    with without_prefect(Store.default()):  # one stage is not worth a server
+    with without_prefect():  # one stage is not worth a server
         gate = register_and_gate(config, outcome.training, outcome.encoder, outcome.run)
     champion = gate.alias == "champion"
     if json or champion:

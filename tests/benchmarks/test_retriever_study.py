@@ -25,7 +25,6 @@ from benchmarks.retriever_study import (
 from sentemb_core.retriever.retriever import Retriever
 from sentemb_core.retriever.scores import Readings
 from sentemb_core.retriever.words import Texts
-from sentemb_core.store.objects import Store
 from tasks.execution import without_prefect
 from tests import tiny
 from tests.flows.suites import write_data
@@ -75,7 +74,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     write_data(tmp_path)
     posts = Titled("posts.parquet", kept=lambda row: not row["is_reply"], depth=2)
     monkeypatch.setitem(retriever_corpora.CORPORA, "posts", posts)
-    with without_prefect(Store.default()):
+    with without_prefect():
         yield tmp_path
 
 

@@ -24,7 +24,6 @@ import torch
 
 from flows.infocse_idc import self_train
 from sentemb_core.store import disk
-from sentemb_core.store.objects import Store
 from sentemb_core.types import Json
 from tasks.execution import without_prefect
 from tasks.publish import published_model
@@ -100,7 +99,7 @@ def checkpoints(work: Path) -> set[Path]:
 def run_of(source: Path) -> Json:
     """What a run makes: its loop, and the encoder that is published at its end."""
     config = tiny_run(source)
-    with without_prefect(Store.default()):
+    with without_prefect():
         training = self_train(config, lambda row: None)
         encoder = published_model(training, config)
     return {

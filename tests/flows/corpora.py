@@ -105,14 +105,14 @@ def tiny_run(source: Path, **changes: object) -> InfoCSEIDC:
 
 def in_process(loop: Callable[..., RunResult], config: RunConfig) -> RunResult:
     """What a flow's loop returns if its stages run in this process."""
-    with without_prefect(Store.default()):
+    with without_prefect():
         return loop(config, lambda _: None)
 
 
 @contextmanager
 def probed() -> Generator[RunLog, None, None]:
     """A block whose stages run in this process, and the record of them."""
-    with without_prefect(Store.default()), recording(Store.default(), "probe", [], {}) as log:
+    with without_prefect(), recording(Store.default(), "probe", [], {}) as log:
         yield log
 
 

@@ -76,6 +76,7 @@ from tasks.execution import dry_run, without_prefect
 from tasks.results import ResultRow, ResultTable
 from tasks.servers import experiment_id, mlflow_client
 from tests import tiny
+from tests.flows.corpora import probed
 from tests.flows.suites import write_beir, write_data, write_encoder
 from tests.messages import pattern
 from tests.parquet import write
@@ -113,7 +114,7 @@ def asked(files: Path, *models: str, **changes: object) -> BenchmarkSettings:
 
 
 def board_of(config: BenchmarkSettings) -> Scoreboard:
-    with without_prefect(Store.default()):
+    with without_prefect():
         return scoreboard(config, "a-run")
 
 
@@ -125,7 +126,7 @@ def executed_stages(config: BenchmarkSettings) -> list[str]:
 
 
 def compared(config: BenchmarkSettings) -> Scoreboard:
-    with without_prefect(Store.default()):
+    with without_prefect():
         return compare.fn(config)
 
 
@@ -284,8 +285,8 @@ def test_edited_file_runs_its_task_and_a_moved_file_none(files: Path, tmp_path: 
     assert executed_stages(config) == ["score_transfer"]
 
 
-def test_dry_run_covers_the_whole_benchmark(files: Path, tmp_path: Path):
-    with dry_run(Store(tmp_path)) as plan:
+def test_dry_run_covers_the_whole_benchmark(files: Path, home: Path):
+    with dry_run() as plan:
         scoreboard(asked(files), "plan")
     assert {(one.stage, one.verdict) for one in plan.statuses} == {
         ("kept_encoder", "MISS"),
@@ -299,8 +300,8 @@ def test_dry_run_covers_the_whole_benchmark(files: Path, tmp_path: Path):
     assert not plan.incomplete
 
 
-def test_dry_run_of_a_comparison_has_its_averages(files: Path, tmp_path: Path):
-    with dry_run(Store(tmp_path)) as plan:
+def test_dry_run_of_a_comparison_has_its_averages(files: Path, home: Path):
+    with dry_run() as plan:
         pair = asked(files, "one", "two", tasks=["cranfield"], beir=[str(files / "beir")])
         comparison(pair, "plan")
     found = [one.verdict for one in plan.statuses if one.stage == "compare_results"]
@@ -616,12 +617,11 @@ def test_unreadable_set_leaves_the_overlap_of_the_others(files: Path, tmp_path: 
     assert exit_code(board) == 3
 
 
-def test_corpus_without_documents_is_refused_first(files: Path, tmp_path: Path):
+def test_corpus_without_documents_is_refused_first(files: Path, tmp_path: Path, home: Path):
     corpus = corpus_of(tmp_path, *(f"w{k} w{k + 1} w{k + 2}" for k in range(30)))
     config = asked(files, "one", tasks=["sts12"], corpus=corpus)
     with (
-        recording(Store(tmp_path / "home"), "probe", [], {}) as log,
-        without_prefect(Store(tmp_path / "home")),
+        probed() as log,
         pytest.raises(EmptyPairsError, match="splitter"),
     ):
         scoreboard(config, "a-run")
@@ -780,7 +780,7 @@ def test_folder_named_as_a_built_in_encoder_is_not_it(
     shutil.copytree(files / "one", tmp_path / "minilm")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(benchmark, "encoder_from", lambda config, _: config.name)
-    with without_prefect(Store.default()):
+    with without_prefect():
         assert system_of("minilm") == "minilm"
         assert isinstance(system_of("./minilm"), ArtifactRef)
     shutil.rmtree(tmp_path / "minilm")
@@ -795,7 +795,7 @@ def test_bare_transformer_is_a_start_encoder(tmp_path: Path, monkeypatch: pytest
     save_encoder(tiny.bert(), tmp_path / "bare", "card")
     (tmp_path / "bare" / "modules.json").unlink()
     monkeypatch.setattr(benchmark, "encoder_from", lambda config, _: config.name)
-    with without_prefect(Store.default()):
+    with without_prefect():
         assert system_of(str(tmp_path / "bare")) == str(tmp_path / "bare")
     check_models([str(tmp_path / "bare")])
 
@@ -987,7 +987,7 @@ def test_dry_run_lists_stages_by_section(files: Path, tmp_path: Path, capsys):
 
 def test_mlflow_has_only_the_files_of_the_board(files: Path, tmp_path: Path):
     (tmp_path / ".env").write_text("SECRET=1")
-    with without_prefect(Store.default()):
+    with without_prefect():
         board = benchmark.benchmark.fn(asked(files, "one", tasks=["sts12"], out=str(tmp_path)))
     home = Store.default().root
     client = mlflow_client(home)

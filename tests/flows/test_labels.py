@@ -158,7 +158,7 @@ def test_one_cycle_ends_with_fine_tuning_and_never_returns_the_mapped_start(
 
     found = [plain.rows[plain.best]]
     monkeypatch.setattr("flows.pipeline.recall_at_5", judged)
-    with without_prefect(Store.default()):
+    with without_prefect():
         mapped = add_mapped_encoders(plain, config, found.append)
     assert [row.kind for row in mapped.rows[-2:]] == ["mapped", "mapped"]
     assert mapped.rows[mapped.best].parent == plain.rows[plain.best].label
@@ -194,7 +194,7 @@ def test_a_file_of_labels_validates_and_trains(corpus_file: Path, tmp_path: Path
     )
     found = tuned(config)
     assert found.rows[-1].kind == "fine-tuned"
-    with without_prefect(Store.default()):
+    with without_prefect():
         learnt = read_documents(
             artifact_path(labels_of(found.texts, config).documents) / "documents.parquet"
         )
@@ -246,13 +246,13 @@ def test_labels_of_one_document_are_refused_before_training(
 def test_a_dry_run_ends_at_an_unknown_number_of_labels(corpus_file: Path):
     config = plus_run(corpus_file)
     for known in (False, True):
-        with dry_run(Store.default()) as plan:
+        with dry_run() as plan:
             self_train_and_fine_tune(config, lambda row: None)
         assert plan.incomplete
         stages = {status.stage for status in plan.statuses}
         assert ("draw_labels" in stages, "export_pairs" in stages) == (True, known)
         texts = in_process(prepare_run, config).texts
-        with without_prefect(Store.default()):
+        with without_prefect():
             labels_of(texts, config)
 
 
@@ -288,7 +288,7 @@ EPOCHS = "labels.epochs labels.patience"
 @pytest.mark.parametrize(
     ("options", "setting", "values"),
     [
-        (FINE_TUNE, "labels.count=0", "E001 labels.count 0"),
+        (FINE_TUNE, "labels.count=0", "E001 labels.count 0 2"),
         (FINE_TUNE, "validation.label_share=0", f"E001 labels {COUNTERPARTS}"),
         (FINE_TUNE, "validation.halves=true", f"E001 labels {COUNTERPARTS}"),
         (FINE_TUNE, "training.steps=9", f"E001 training.steps (--steps): {EPOCHS}"),
@@ -349,7 +349,7 @@ def test_both_flows_complete_under_prefect_and_cycles_are_sub_flows(corpus_file:
     assert outcome.training.rows[outcome.training.best].kind == "fine-tuned"
     page = Path(outcome.report).read_text(encoding="utf-8")
     assert "cycle 2, fine-tuned" in page
-    with without_prefect(Store.default()):
+    with without_prefect():
         (note,) = notes_of(outcome.training, 0)
     assert note in page
     assert fine_tune(tuning_run(corpus_file)).training.rows[-1].label == "after fine_tune"

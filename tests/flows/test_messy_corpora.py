@@ -11,7 +11,6 @@ from flows.defaults import completed
 from flows.infocse_idc import self_train
 from flows.retriever import add_retriever
 from sentemb_core.config.run import AnnotationConfig, InfoCSEIDC
-from sentemb_core.store.objects import Store
 from tasks.artifacts import RunResult
 from tasks.execution import without_prefect
 from tasks.verdict import verdict_on
@@ -122,5 +121,5 @@ def small_run(made: Callable[[np.random.Generator], Iterator[Row]], source: Path
 
 def retriever_of(config: InfoCSEIDC) -> RunResult:
     """The finished rounds of a run, with its retriever."""
-    with without_prefect(Store.default()):
+    with without_prefect():
         return add_retriever(self_train(config, lambda _: None), config)

@@ -37,7 +37,7 @@ def refusal(call, *command: str) -> tuple[int, str]:
 def test_a_stage_record_of_another_form_is_computed_again(call, corpus_file: Path, change: Json):
     config = tiny_run(corpus_file)
     record_run("mine", config.model_dump(mode="json"))
-    with without_prefect(Store.default()):
+    with without_prefect():
         documents = documents_of(config.corpus)
     (file,) = Store.default().root.glob("records/read_corpus/*.json")
     whole = file.read_bytes()
@@ -49,7 +49,7 @@ def test_a_stage_record_of_another_form_is_computed_again(call, corpus_file: Pat
     first = json.loads(output)[0]
     assert (code, first["stage"], first["verdict"]) == (0, "read_corpus", "MISS")
     assert re.match("record unusable: ", first["why"])
-    with without_prefect(Store.default()):
+    with without_prefect():
         assert documents_of(config.corpus) == documents
     code, output, _ = call("status", "mine", "--json")
     assert json.loads(output)[0]["verdict"] == "HIT"

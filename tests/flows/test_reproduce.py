@@ -140,7 +140,7 @@ def settings(data: Path, monkeypatch: pytest.MonkeyPatch):
 @pytest.fixture(autouse=True)
 def in_process(home: Path):
     """Stages run in this process, without Prefect."""
-    with without_prefect(Store.default()):
+    with without_prefect():
         yield
 
 
@@ -256,7 +256,7 @@ def test_every_arm_can_start_from_a_given_encoder_with_a_head(settings, tmp_path
 
 def test_an_arm_that_needs_a_head_is_refused_without_one(settings):
     headless = settings(claims=(), encoder="transformer")
-    with dry_run(Store.default()) as plan:
+    with dry_run() as plan:
         plan_reproduction(headless)
     refused = {one.part: one.why for one in plan.statuses if one.verdict == "REFUSED"}
     assert set(refused) == {
@@ -278,7 +278,7 @@ def test_a_base_without_training_reads_no_corpus(settings, monkeypatch: pytest.M
     assert "plain_sentences.parquet" in files_wanted(what, TINY)
     asked = settings(what, claims=())
     monkeypatch.delattr(running, "documents_of")
-    with dry_run(Store.default()) as plan:
+    with dry_run() as plan:
         running.base_encoder(asked, base.encoder)
     assert [one.stage for one in plan.statuses] == ["start_encoder"]
 
@@ -498,7 +498,7 @@ def test_contamination_covers_every_corpus_that_training_reads(settings):
 
 def test_a_dry_run_visits_every_arm(settings):
     asked = settings()
-    with dry_run(Store.default()) as plan:
+    with dry_run() as plan:
         plan_reproduction(asked)
     stages = {one.stage for one in plan.statuses}
     assert {"train_encoder", "export_pairs", "measure_overlap"} <= stages
@@ -511,7 +511,7 @@ def test_a_dry_run_visits_every_arm(settings):
 def test_a_dry_run_has_no_claim_before_all_its_results_are_known(settings):
     asked = {"arms": WHOLE.arms[3:6], "claims": WHOLE.claims[:1]}
     results_of(settings(**asked, seeds=(1,)))
-    with dry_run(Store.default()) as plan:
+    with dry_run() as plan:
         plan_reproduction(settings(**asked))
     assert "claim_interval" not in {one.stage for one in plan.statuses}
 
@@ -519,7 +519,7 @@ def test_a_dry_run_has_no_claim_before_all_its_results_are_known(settings):
 def test_a_dry_run_after_the_run_hits_the_claims(settings):
     asked = settings(arms=WHOLE.arms[3:6], claims=WHOLE.claims[:1])
     results_of(asked)
-    with dry_run(Store.default()) as plan:
+    with dry_run() as plan:
         plan_reproduction(asked)
     assert ("claim_interval", "HIT") in {(one.stage, one.verdict) for one in plan.statuses}
     assert {one.verdict for one in plan.statuses} <= {"HIT", "SAME"}

@@ -29,9 +29,8 @@ from tasks.delivery import sync
 from tasks.report import Outcome
 from tasks.servers import answers, experiment_id, mlflow_client
 from tests.flows.corpora import in_process, tiny_run
+from tests.repository import ROOT
 from tests.waiting import soon
-
-ROOT = Path(__file__).parents[2]
 
 
 def flows(home: Path, *arguments: str, **environment: str) -> "subprocess.Popen[str]":

@@ -19,7 +19,6 @@ from sentemb_core.evaluation.validation_scores import read_ranks
 from sentemb_core.retriever import choice as choosing
 from sentemb_core.retriever.choice import Choice, has_encoder
 from sentemb_core.retriever.folder import RETRIEVER, load_retriever
-from sentemb_core.store.objects import Store
 from sentemb_core.types import ArtifactRef
 from tasks.artifacts import RetrieverResult, RunResult, artifact_path, save_json
 from tasks.execution import dry_run, without_prefect
@@ -124,7 +123,7 @@ def test_what_is_published_scores_as_what_was_judged(corpus_file: Path, transfor
         choice.model_copy(update={"label": row.candidate.label}) for row in all_parts.values()
     ]
     for one in (choice, *others):
-        with without_prefect(Store.default()):
+        with without_prefect():
             made, scores = judged_as(run, one)
             folder = published_model(made, config)
             texts = run.texts
@@ -196,10 +195,10 @@ def test_without_titles_pseudo_queries_choose_and_the_parts_are_fitted_again(
     config = untrained(source, transformer, corpus=columns)
     run = returning(config)
     made, choice = retriever_of(run)
-    with without_prefect(Store.default()):
+    with without_prefect():
         (label,) = made.token_maps
-        base, seed = semantic_bases(run)[label], config.training.seed
-        judged = making.whitened(label, base, run.texts, seed, "float32")
+        base = semantic_bases(run)[label]
+        judged = making.whitened(label, base, run.texts, config)
         texts = run.texts
         of_stored = [
             making.read_encoder(
@@ -257,7 +256,7 @@ def test_a_run_that_returns_its_encoder_publishes_it_as_before(corpus_file: Path
     config = tiny_run(corpus_file, rounds={"max_rounds": 1, "patience": 1})
     run = returning(config)
     assert run.retriever is None
-    with without_prefect(Store.default()):
+    with without_prefect():
         folder = artifact_path(published_model(run, config))
     assert not (folder / RETRIEVER).exists()
     best = run.rows[run.best].encoder
@@ -274,7 +273,7 @@ def test_a_dry_run_lists_the_stages_and_a_resumed_run_repeats_none(
     config = untrained(corpus_file, transformer)
 
     def planned() -> dict[str, set[str]]:
-        with dry_run(Store.default(), config) as plan:
+        with dry_run(config) as plan:
             add_retriever(self_train(config, lambda _: None), config)
         verdicts: dict[str, set[str]] = {}
         for status in plan.statuses:
@@ -308,7 +307,7 @@ def test_the_card_of_a_control_names_the_control(corpus_file: Path):
         else row
         for row in choice.judged
     ]
-    with without_prefect(Store.default()):
+    with without_prefect():
         ref = save_json("choice", choice.model_copy(update={"judged": judged}).model_dump())
     changed = made.model_copy(update={"choice": ref, "bases": {label: control.label}})
     path = path_of_published(run.model_copy(update={"retriever": changed}))

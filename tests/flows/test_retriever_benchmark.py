@@ -17,7 +17,6 @@ from sentemb_core.errors import BadDataError
 from sentemb_core.evaluation import bootstrap
 from sentemb_core.retriever.folder import RETRIEVER, TOKEN_MAP, load_retriever, save_retriever
 from sentemb_core.retriever.spec import RetrieverSpec
-from sentemb_core.store.objects import Store
 from tasks.benchmark import result_of
 from tasks.benchmark_rows import Scoreboard, average_name, averages, board_rows, main_scores
 from tasks.benchmark_table import board_json, board_notes, board_tables, write_board
@@ -65,7 +64,7 @@ def asked(files: Path, *models: str, **changes: object) -> BenchmarkSettings:
 
 @pytest.fixture(scope="module")
 def board(files: Path) -> Scoreboard:
-    with without_prefect(Store.default()):
+    with without_prefect():
         return scoreboard(asked(files, "whole", "words", "plain"), "a-run")
 
 
@@ -127,7 +126,7 @@ def test_differences_to_baselines_are_paired_and_have_a_verdict(board: Scoreboar
 
 
 def test_an_encoder_beside_a_retriever_has_the_same_digits_as_alone(files: Path, board: Scoreboard):
-    with without_prefect(Store.default()):
+    with without_prefect():
         alone = scoreboard(asked(files, "plain"), "a-run")
     of_plain = {key: value for key, value in values_of(board).items() if key[1] == "plain"}
     assert of_plain.items() <= values_of(alone).items()
@@ -148,7 +147,7 @@ def test_files_name_the_parts(board: Scoreboard, tmp_path: Path):
 
 
 def test_compare_pairs_a_retriever_with_bm25_or_another(files: Path):
-    with without_prefect(Store.default()):
+    with without_prefect():
         found = compare.fn(asked(files, "words", "BM25", tasks=["cranfield"]))
         two = compare.fn(asked(files, "whole", "plain"))
     for row in rows_of(found, "winners"):
@@ -164,7 +163,7 @@ def test_retrievers_of_one_encoder_are_two_models(files: Path, tmp_path: Path):
     save_retriever(retriever(spec), tmp_path / "new", "")
     save_retriever(load_retriever(tmp_path / "new"), tmp_path / "other", "# whole\n")
     pair = asked(files, "whole", models=[str(files / "whole"), str(tmp_path / "other")])
-    with without_prefect(Store.default()):
+    with without_prefect():
         found = compare.fn(pair)
     assert len({one.digest for one in found.encoders.values()}) == 1
     assert not any("one encoder" in note for note in board_notes(found))
@@ -173,7 +172,7 @@ def test_retrievers_of_one_encoder_are_two_models(files: Path, tmp_path: Path):
 @pytest.mark.parametrize("name", ["whole", "words"])
 def test_a_registered_version_is_scored_as_its_folder(files: Path, board: Scoreboard, name: str):
     version = register(files / name, name, fingerprint="f1")
-    with without_prefect(Store.default()):
+    with without_prefect():
         found = scoreboard(asked(files, models=[version.uri], tasks=["cranfield"]), "a-run")
     (label,) = found.retrievers
     assert values_of(found)["Cranfield", label] == values_of(board)["Cranfield", name]
@@ -190,8 +189,8 @@ def test_a_report_finds_the_scores_of_its_retriever(board: Scoreboard, tmp_path:
     assert table.label_of(board.encoders["whole"]) is None, "its scores are the retriever's"
 
 
-def test_dry_run_has_the_stages_of_a_retriever(files: Path, tmp_path: Path):
-    with dry_run(Store(tmp_path)) as plan:
+def test_dry_run_has_the_stages_of_a_retriever(files: Path, home: Path):
+    with dry_run() as plan:
         scoreboard(asked(files, "whole", "words"), "plan")
     stages = {one.stage for one in plan.statuses}
     assert {"kept_retriever", "score_retriever", "kept_encoder", "score_similarity"} <= stages
@@ -226,7 +225,7 @@ def test_a_broken_retriever_is_refused(
         assert [line.split()[1] for line in lines if line.startswith("error ")] == [code]
         return
     config = asked(files, models=[str(folder), "BM25"] if verb == "compare" else [str(folder)])
-    with without_prefect(Store.default()), pytest.raises(BadDataError, match=TOKEN_MAP):
+    with without_prefect(), pytest.raises(BadDataError, match=TOKEN_MAP):
         compare.fn(config) if verb == "compare" else scoreboard(config, "a-run")
 
 

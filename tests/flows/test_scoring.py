@@ -25,7 +25,7 @@ def test_random_baseline_depends_on_the_seed_and_bm25_does_not(
     monkeypatch.setattr(bootstrap, "RESAMPLES", 50)
     (task,) = chosen([name])
     place = placed(task, write_data(tmp_path))
-    with without_prefect(Store.default()):
+    with without_prefect():
         chance = [result_on(place, "random", seed=seed) for seed in SEEDS]
         words = [result_on(place, "BM25", seed=seed) for seed in SEEDS]
     assert len({result_of(ref).value for ref in chance}) > 1

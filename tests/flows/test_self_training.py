@@ -90,7 +90,7 @@ def test_a_run_logs_its_rounds_and_why_no_other_follows(
     assert re.match(r"round 2 .* 2 .*rounds.patience, rounds.max_rounds", end)
     assert end.endswith(f"R@5 on the validation split: {scores}")
     assert re.search(r"\b2 .*control=false", controls)
-    with dry_run(Store.default(), config):
+    with dry_run(config):
         assert logged(config, walk) == []
     rule = {"max_rounds": 2, "patience": 1, "min_delta": 1.0}
     first, end = logged(tiny_run(corpus_file, rounds=rule, control=False))
@@ -116,7 +116,7 @@ def test_every_method_without_annotation_can_initialise(corpus_file: Path, encod
         random_head = {"random_head": True} if METHODS[name].encoder == "condensed" else {}
         config = initialised_by(corpus_file, name, encoder, **random_head)
         check_run(config)
-        with dry_run(Store.default(), config) as plan:
+        with dry_run(config) as plan:
             walk(config)
         trainings = [status.part for status in plan.statuses if status.stage == "train_encoder"]
         assert trainings == [f"after {name}"], "the dry run ends here"
@@ -240,7 +240,7 @@ def test_a_round_in_bfloat16_measures_its_drift_from_float32(
     }
     config = tiny_run(corpus_file, **changes)
     *_, last = trained(config).rows
-    with without_prefect(Store.default()):
+    with without_prefect():
         found = numbers_of_annotation(last)
     assert ("drift" in found) == measured
     assert 0 <= found.get("drift", 0) < 0.5
@@ -248,7 +248,7 @@ def test_a_round_in_bfloat16_measures_its_drift_from_float32(
 
 def test_a_changed_setting_leaves_all_before_it_cached(corpus_file: Path):
     trained(tiny_run(corpus_file))
-    with dry_run(Store.default()) as plan:
+    with dry_run() as plan:
         self_train(tiny_run(corpus_file, annotation={"top_k": 2}), lambda row: None)
     first = {}
     for status in plan.statuses:
@@ -296,7 +296,7 @@ def test_keeping_no_embeddings_gives_the_same_encoders(corpus_file: Path):
 def test_a_round_annotates_as_the_general_function(corpus_file: Path):
     config = tiny_run(corpus_file, rounds={"max_rounds": 1}, control=False)
     *_, base, last = trained(config).rows
-    with without_prefect(Store.default()):
+    with without_prefect():
         for embeddings in (base.embeddings, None):
             general = annotate(base.encoder, base.sentences, config.annotation, embeddings)
             assert general == last.annotation
@@ -312,7 +312,7 @@ def test_clusters_edges_and_related_pairs_are_three_annotations(corpus_file: Pat
         config = AnnotationConfig(positives=kind, min_distance=distance)
         return annotate(base.encoder, base.sentences, config, base.embeddings)
 
-    with without_prefect(Store.default()):
+    with without_prefect():
         usual = [found(kind, 1) for kind in POSITIVES]
         distant = [found(kind, 3) for kind in POSITIVES]
     assert len({one.clusters for one in usual}) == 1
@@ -327,7 +327,7 @@ def test_kmeans_finds_other_clusters_than_the_graph(corpus_file: Path):
     changes = {"rounds": {"max_rounds": 1}, "control": False}
     by_kmeans = {"clustering": "kmeans", "n_clusters": 4}
     *_, base, last = trained(tiny_run(corpus_file, annotation=by_kmeans, **changes)).rows
-    with without_prefect(Store.default()):
+    with without_prefect():
         by_graph = annotate(base.encoder, base.sentences, AnnotationConfig(), base.embeddings)
     assert last.annotation.clusters != by_graph.clusters
     assert last.annotation.pairs != by_graph.pairs
@@ -390,7 +390,7 @@ def test_start_and_best_get_a_map_and_validation_chooses(corpus_file: Path, kind
 def test_a_dry_run_visits_the_maps(corpus_file: Path):
     config = tiny_run(corpus_file, postprocess="whitening")
     in_process(partial(add_mapped_encoders, trained(config)), config)
-    with dry_run(Store.default(), config) as plan:
+    with dry_run(config) as plan:
         walk(config)
     verdicts = [one.verdict for one in plan.statuses if one.stage == "finished_encoder"]
     assert verdicts == ["HIT", "HIT"]
@@ -411,7 +411,7 @@ def test_a_corpus_too_small_for_the_gate_is_refused_before_training(tmp_path: Pa
     config = config.model_copy(
         update={"corpus": config.corpus.model_copy(update={"counterpart_column": None})}
     )
-    with dry_run(Store.default()) as plan:
+    with dry_run() as plan:
         self_train(config, lambda row: None)
     assert "train_encoder" in {status.stage for status in plan.statuses}
     with pytest.raises(NoQueriesError, match="E502"), probed() as log:

@@ -124,7 +124,7 @@ def test_neither_a_rerun_nor_a_folder_named_as_the_encoder_runs_a_stage_body(
 
 def test_a_dry_run_visits_the_flow(corpus_file: Path):
     trained(tiny_method(corpus_file))
-    with dry_run(Store.default()) as plan:
+    with dry_run() as plan:
         train_once(tiny_method(corpus_file, "ict"), lambda row: None)
     verdicts = {status.stage: status.verdict for status in plan.statuses}
     assert (verdicts["start_encoder"], verdicts["train_encoder"]) == ("HIT", "MISS")
@@ -134,7 +134,7 @@ def test_a_method_that_needs_layers_refuses_a_static_encoder_before_a_record(cor
     config = tiny_method(corpus_file, "simcse")
     with pytest.raises(RecipeError, match=pattern("E303 simcse static")):
         trained(config)
-    with without_prefect(Store.default()), pytest.raises(RecipeError, match="E303 simcse"):
+    with without_prefect(), pytest.raises(RecipeError, match="E303 simcse"):
         train_method.fn(config)
     assert last_runs(Store.default()) == []
 
@@ -216,7 +216,7 @@ def test_the_table_of_a_run_names_what_its_queries_retrieve(corpus_file: Path, h
     pool = ValidationConfig(halves=halves, gate_share=0.0)
     changes = {"validation": pool, "register_model": False}
     outcome = outcome_of(trained(tiny_method(corpus_file).model_copy(update=changes)))
-    with without_prefect(Store.default()):
+    with without_prefect():
         heads = str(outcome_table(outcome).head())
     assert ("counterpart" in heads, "first half → second half" in heads) == (not halves, halves)
 

@@ -8,7 +8,6 @@ import pytest
 from flows.pipeline import documents_of
 from sentemb_core.config.run import CorpusConfig
 from sentemb_core.evaluation import bootstrap
-from sentemb_core.store.objects import Store
 from sentemb_core.types import ArtifactRef
 from tasks.execution import without_prefect
 from tasks.servers import mlflow_client
@@ -37,7 +36,7 @@ def documents(home: Path, tmp_path: Path) -> ArtifactRef:
     """The documents of a small corpus, in the store of this home."""
     source = write_corpus(tmp_path / "documents.jsonl")
     corpus = CorpusConfig(source=str(source), id_column="id", sentences_column="sentences")
-    with without_prefect(Store.default()):
+    with without_prefect():
         return documents_of(corpus)
 
 
@@ -45,5 +44,5 @@ def documents(home: Path, tmp_path: Path) -> ArtifactRef:
 def in_process(home: Path, monkeypatch: pytest.MonkeyPatch):
     """Stages run without a server, and bootstraps draw few resamples."""
     monkeypatch.setattr(bootstrap, "RESAMPLES", 500)
-    with without_prefect(Store.default()):
+    with without_prefect():
         yield

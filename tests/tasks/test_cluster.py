@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from sentemb_core.errors import ClusterError, OtherDeviceError, UsageError
-from sentemb_core.store.objects import Store
 from sentemb_core.store.parts import parts_of
 from sentemb_core.store.stages import StageKey
 from tasks import cluster, doctor
@@ -70,18 +69,18 @@ def test_a_cluster_gives_the_bits_of_one_process(
     scheduler: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     source = write_corpus(tmp_path / "documents.jsonl", documents=40)
-    with without_prefect(Store.default()):
+    with without_prefect():
         there = vectors_of(source, 1, cluster=scheduler)
     monkeypatch.setenv("SENTEMB_HOME", str(tmp_path / "home"))
     assert "encode_sentences" in bodies_run(vectors_of, source, 1)
-    with without_prefect(Store.default()):
+    with without_prefect():
         assert vectors_of(source, 1) == there
 
 
 def test_the_shard_of_a_lost_worker_runs_on_another(scheduler: str, tmp_path: Path):
     (tmp_path / "b").write_text("1", "utf-8")  # its worker ends: a test's own process would
     with (
-        without_prefect(Store.default()),
+        without_prefect(),
         workers_of(tiny_run(tmp_path, cluster=scheduler)),
     ):
         whole = fragile(four_parts(), str(tmp_path))

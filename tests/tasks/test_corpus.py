@@ -14,7 +14,6 @@ from sentemb_core.corpus import documents
 from sentemb_core.corpus import labels as labels_module
 from sentemb_core.errors import UnreadableSourceError
 from sentemb_core.store import objects
-from sentemb_core.store.objects import Store
 from sentemb_core.types import Json
 from tasks.checks import check_corpus
 from tasks.corpus import document_count, read_labels
@@ -27,7 +26,7 @@ def test_a_guessed_column_is_logged_once_by_the_first_check(tmp_path: Path, capl
     source = tmp_path / "corpus.jsonl"
     source.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     config = CorpusConfig(source=str(source))
-    with caplog.at_level("INFO"), without_prefect(Store.default()):
+    with caplog.at_level("INFO"), without_prefect():
         check_corpus(config)
         documents_of(config)
     assert len([line for line in caplog.messages if "(guessed)" in line]) == 1
@@ -55,7 +54,7 @@ def test_a_corpus_that_is_written_to_while_it_is_read_is_kept_under_no_name(
     source.parent.mkdir(exist_ok=True)
     source.write_text(text, encoding="utf-8")
     config = CorpusConfig(source=str(source.parent if folder else source))
-    with without_prefect(Store.default()):
+    with without_prefect():
         with monkeypatch.context() as patched:
             reader = written_to(source, text.replace("One", "Three"), documents.write_documents)
             patched.setattr(documents, "write_documents", reader)
@@ -81,7 +80,7 @@ def test_labels_that_are_written_to_while_they_are_read_are_kept_under_no_name(
     named = labels_by_digest(LabelsConfig(source=str(pairs)))
     reader = written_to(tmp_path / name, added, labels_module.write_with_labels)
     monkeypatch.setattr(labels_module, "write_with_labels", reader)
-    with without_prefect(Store.default()):
+    with without_prefect():
         corpus = CorpusConfig(source=str(source), id_column="id")
         read = documents_of(corpus)
         with pytest.raises(UnreadableSourceError, match=f"E103.*{name} changed"):
@@ -96,7 +95,7 @@ def test_a_corpus_that_nobody_writes_to_is_not_hashed_again(tmp_path: Path, monk
     hashed: list[Path] = []
     sha256 = objects.disk.sha256
     monkeypatch.setattr(objects.disk, "sha256", lambda path: hashed.append(path) or sha256(path))
-    with without_prefect(Store.default()):
+    with without_prefect():
         documents_of(CorpusConfig(source=str(source)))
     assert hashed.count(source) == 1
 

@@ -1,7 +1,6 @@
 """What a dry run reports of every stage, and which errors stay in their part of a table."""
 
 from collections import Counter
-from pathlib import Path
 
 import pytest
 from httpx import ConnectError, Request, Response
@@ -29,7 +28,7 @@ def doubled(number: int) -> int:
 
 def test_a_stage_that_two_sections_share_is_reported_to_run_once(home):
     store, join = Stage("stored", 1, stored), Stage("joined", 1, joined)
-    with dry_run(Store(home)) as plan:
+    with dry_run() as plan:
         for label, numbers in {"a": (1, 2), "b": (1, 2), "c": (2, 1)}.items():
             with section(label):
                 left, right = (plan.run_stage(store, {"number": number}) for number in numbers)
@@ -47,7 +46,7 @@ def test_a_stage_that_two_sections_share_is_reported_to_run_once(home):
 def test_a_stage_waits_for_the_pending_stage_that_is_listed_last(home):
     first, last = Stage("stored", 1, stored), Stage("trained", 1, stored)
     join, other = Stage("joined", 1, joined), Stage("other", 1, joined)
-    with dry_run(Store(home)) as plan:
+    with dry_run() as plan:
         early = plan.run_stage(first, {"number": 1})
         late = plan.run_stage(last, {"number": 1})
         assert plan.run_stage(first, {"number": 1}) == early, "the same, listed again"
@@ -63,7 +62,7 @@ def test_a_stage_waits_for_the_pending_stage_that_is_listed_last(home):
 def test_hits_and_unknown_results_count_once_too(home):
     store, stage = Store(home), Stage("doubled", 1, doubled)
     stage.run(store, {"number": 1})
-    with dry_run(store) as plan:
+    with dry_run() as plan:
         for label in ("a", "b"):
             with section(label):
                 assert plan.run_stage(stage, {"number": 1}) == 2
@@ -95,7 +94,7 @@ def test_a_stage_is_looked_up_once_and_its_records_are_read_once(home, monkeypat
 
     count("look_up")
     count("all_records")
-    with dry_run(store) as plan:
+    with dry_run() as plan:
         assert plan.run_stage(stage, {"number": 1}) == 2
         for number in (7, 8):
             with skip_unknown_results():
@@ -136,8 +135,8 @@ def test_an_error_of_every_part_is_raised(error: Exception):
 @pytest.mark.parametrize(
     ("cause", "code"), [(EmptyPairsError("no pair"), "E102"), (KeyError("k"), "E000")]
 )
-def test_a_dry_run_reports_a_refused_part(cause: Exception, code: str, tmp_path: Path):
-    with dry_run(Store(tmp_path)) as plan:
+def test_a_dry_run_reports_a_refused_part(cause: Exception, code: str):
+    with dry_run() as plan:
         _, error = isolate_errors("x", failing(cause))
     assert error.startswith(code)
     assert [(one.verdict, one.why, one.part) for one in plan.statuses] == [("REFUSED", error, "x")]

@@ -10,7 +10,6 @@ from sentemb_core.corpus.validation_pool import ValidationPool
 from sentemb_core.encoder.batching import embed_texts, pooled_vectors
 from sentemb_core.encoder.checkpoint import load_encoder
 from sentemb_core.postprocess.encoder_maps import with_map
-from sentemb_core.store.objects import Store
 from sentemb_core.types import ArtifactRef
 from tasks.artifacts import artifact_path
 from tasks.corpus import draw_validation_pool, tokenise_sentences
@@ -21,13 +20,13 @@ from tasks.execution import without_prefect
 @pytest.fixture
 def halved(documents: ArtifactRef) -> tuple[ArtifactRef, ArtifactRef]:
     """Documents, and the pool that holds some of them out: halves look for each other."""
-    with without_prefect(Store.default()):
+    with without_prefect():
         return documents, draw_validation_pool(documents, ValidationConfig(candidates=20))
 
 
 def test_word_vectors_know_no_word_of_held_out_documents_alone(halved):
     pytest.importorskip("gensim")
-    with without_prefect(Store.default()):
+    with without_prefect():
         encoders = [word_vectors(halved[0], pool, 1) for pool in (halved[1], None)]
         held_out = ValidationPool.open(artifact_path(halved[1])).held_out_documents.tolist()
         seen, all_of_it = (load_encoder(artifact_path(ref)) for ref in encoders)
@@ -40,7 +39,7 @@ def test_word_vectors_know_no_word_of_held_out_documents_alone(halved):
 
 
 def test_a_map_is_fitted_on_what_may_be_trained_on(halved):
-    with without_prefect(Store.default()):
+    with without_prefect():
         encoder = encoder_from(EncoderConfig(dim=8, vocabulary=300), halved[0])
         sentences = tokenise_sentences(*halved, encoder)
         found = load_encoder(artifact_path(finished_encoder(encoder, sentences, "whitening", 0)))

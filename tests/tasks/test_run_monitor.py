@@ -72,7 +72,7 @@ def config(tmp_path: Path) -> InfoCSEIDC:
 def test_the_share_of_kept_pairs_is_reported_for_annotated_encoders_alone(config, caplog):
     tracker, store = Tracker(), Store.default()
     caplog.set_level(logging.INFO, "sentemb_core.annotation.pairs")
-    with recording(store, "r", [], {}) as record, without_prefect(store):
+    with recording(store, "r", [], {}) as record, without_prefect():
         self_train(config, monitor := RunMonitor(config, record, tracker))
     rows = {row["encoder"]: row for row in monitor.table}
     assert list(rows) == ["start", "after conpono", "round 1", "control 1: neighbours only"]

@@ -41,7 +41,7 @@ def source(tmp_path: Path, home: Path) -> Path:
 @pytest.fixture
 def encoder(source: Path) -> ArtifactRef:
     """An encoder that no later document changes."""
-    with without_prefect(Store.default()):
+    with without_prefect():
         return start_encoder(TINY.name, TINY, documents_of(corpus_at(source)))
 
 
@@ -179,7 +179,7 @@ def test_the_size_of_shards_stays_as_at_the_first_reading(source: Path, monkeypa
 
 def test_a_dry_run_shows_the_shards_that_would_run(source: Path, encoder: ArtifactRef):
     store = Store.default()
-    with without_prefect(store):
+    with without_prefect():
         sentences, _, _ = annotated(source, encoder, FULL)
     count = len(parts_of(store.path(sentences)))
     corpus = artifact_path(parts_of(store.path(sentences))[2])
@@ -190,7 +190,7 @@ def test_a_dry_run_shows_the_shards_that_would_run(source: Path, encoder: Artifa
     ]
     assert len(lost) == 1
     lost[0].unlink()
-    with dry_run(store) as plan:
+    with dry_run() as plan:
         annotated(source, encoder, FULL)
     by_stage = {status.stage: status for status in plan.statuses}
     assert by_stage["tokenise_sentences"].verdict == "HIT"
@@ -201,7 +201,7 @@ def test_a_dry_run_shows_the_shards_that_would_run(source: Path, encoder: Artifa
 
 
 def test_a_broken_part_is_computed_again(source: Path, encoder: ArtifactRef):
-    with without_prefect(Store.default()):
+    with without_prefect():
         _, vectors, _ = annotated(source, encoder, FULL)
         assert vectors
         part = parts_of(artifact_path(vectors))[1]

@@ -11,7 +11,6 @@ import pytest
 from sentemb_core.config.run import EncoderConfig
 from sentemb_core.config.suite import chosen
 from sentemb_core.errors import UnreadableSourceError
-from sentemb_core.store.objects import Store
 from tasks.benchmark import kept_encoder, placed, score_fixed
 from tasks.encode import start_encoder
 from tasks.execution import without_prefect
@@ -67,7 +66,7 @@ def test_files_of_a_task_that_are_replaced_during_a_run_are_scored_under_no_name
     (task,) = chosen(["cranfield"])
     place = placed(task, write_data(tmp_path))
     texts = tmp_path / task.files[0]
-    with without_prefect(Store.default()):
+    with without_prefect():
         score_fixed("random", task, place.digests, place.folder, 1)
         pq.write_table(pq.read_table(texts), texts, compression="gzip")
         with pytest.raises(UnreadableSourceError, match=f"E103 .*{texts} changed"):
@@ -77,8 +76,8 @@ def test_files_of_a_task_that_are_replaced_during_a_run_are_scored_under_no_name
 @pytest.mark.usefixtures("home")
 def test_an_encoder_that_is_replaced_during_a_run_is_kept_under_no_name(tmp_path: Path):
     folder = write_encoder(tmp_path / "encoder", seed=0)
-    named = by_bytes(EncoderConfig(name=folder))
-    with without_prefect(Store.default()):
+    named = by_bytes(EncoderConfig(), folder)
+    with without_prefect():
         start_encoder(folder, named, None)
         kept_encoder(folder, named.name)
         write_encoder(Path(folder), seed=1)

@@ -202,7 +202,7 @@ def test_two_functions_cannot_share_a_stage_name():
 
 def test_a_dry_run_reports_every_stage_and_runs_none(home):
     def statuses(**arguments) -> list[tuple[str, str, str]]:
-        with dry_run(Store(home)) as plan:
+        with dry_run() as plan:
             pipeline.fn(**arguments)
         return [(status.stage, status.verdict, status.why) for status in plan.statuses]
 

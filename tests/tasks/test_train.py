@@ -12,7 +12,6 @@ from sentemb_core.config.run import EncoderConfig, TrainingConfig
 from sentemb_core.encoder.checkpoint import load_encoder
 from sentemb_core.store.fingerprint import closure, core_file, definitions, imported, parsed
 from sentemb_core.store.machine import processors
-from sentemb_core.store.objects import Store
 from sentemb_core.store.stages import StageKey
 from sentemb_core.training.state import StepLog, read_steps
 from sentemb_core.types import ArtifactRef
@@ -55,7 +54,7 @@ def test_the_threads_of_a_training_are_those_of_its_key(
 
     monkeypatch.setattr(StepLog, "add", watched)
     config = TrainingConfig(method=CONPONO(), steps=2, batch_size=4)
-    with without_prefect(Store.default()):
+    with without_prefect():
         encoder = encoder_from(EncoderConfig(dim=8, vocabulary=300), documents)
         given = {"encoder": encoder, "sentences": tokenise_sentences(documents, None, encoder)}
         train_encoder(**given, config=config)
@@ -67,7 +66,7 @@ def test_the_threads_of_a_training_are_those_of_its_key(
 def test_a_training_on_two_devices_ends_as_one_on_one_device(documents: ArtifactRef):
     """By torchrun, on real text. A static table has no dropout, so the losses agree as well."""
     config = TrainingConfig(method=CONPONO(), steps=4, batch_size=5, threads=2)
-    with without_prefect(Store.default()):
+    with without_prefect():
         encoder = encoder_from(EncoderConfig(dim=8, vocabulary=300), documents)
         given = {"encoder": encoder, "sentences": tokenise_sentences(documents, None, encoder)}
         one, two = (

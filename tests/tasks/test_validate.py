@@ -11,7 +11,6 @@ from flows.cli.settings import settings
 from flows.pipeline import encoder_from
 from sentemb_core.config.run import EncoderConfig, ValidationConfig
 from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
-from sentemb_core.store.objects import Store
 from sentemb_core.types import ArtifactRef
 from tasks import validate
 from tasks.artifacts import artifact_path, new_artifact
@@ -65,7 +64,7 @@ def enlarged(encoder: ArtifactRef) -> ArtifactRef:
 
 
 def test_words_are_rescored_by_cosines_of_an_encoder_of_inner_products_too(documents: ArtifactRef):
-    with without_prefect(Store.default()):
+    with without_prefect():
         pool = draw_validation_pool(documents, ValidationConfig(candidates=20))
         start = EncoderConfig(dim=8, vocabulary=300, similarity="dot")
         encoder = encoder_from(start, documents)

@@ -14,7 +14,6 @@ from flows.pipeline import documents_of
 from sentemb_core.config.run import CorpusConfig, EncoderConfig
 from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.errors import BadDataError, ShardError
-from sentemb_core.store.objects import Store
 from sentemb_core.store.parts import parts_of
 from sentemb_core.termination import STATUS, Terminated, terminable
 from sentemb_core.types import ArtifactRef
@@ -110,7 +109,7 @@ def test_the_shard_of_a_lost_worker_runs_again(tmp_path: Path):
 @pytest.mark.parametrize(("shard", "deaths"), [("b", 2), ("c", -1)])
 def test_a_shard_that_always_fails_is_named(tmp_path: Path, shard: str, deaths: int):
     (tmp_path / shard).write_text(str(deaths), "utf-8")
-    with without_prefect(Store.default()), pytest.raises(ShardError) as raised:
+    with without_prefect(), pytest.raises(ShardError) as raised:
         computed(tmp_path)
     number = "abcd".index(shard) + 1
     assert f"({number})" in str(raised.value)
@@ -122,7 +121,7 @@ def test_a_shard_that_always_fails_is_named(tmp_path: Path, shard: str, deaths: 
 
 def run_until_a_signal(marks: Path) -> None:
     """As a command line: workers that take a minute, ended by a signal."""
-    with suppress(Terminated), terminable(), without_prefect(Store.default()):
+    with suppress(Terminated), terminable(), without_prefect():
         computed(marks)
     os._exit(STATUS)
 

@@ -1,7 +1,7 @@
 """A dry run on the terminal: one line per stage, or per part if there are many."""
 
 import json
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import httpx
@@ -46,11 +46,7 @@ class Flow:
 def test_a_run_goes_on_without_a_server_that_is_gone(
     home: Path, monkeypatch, names: list[str], survive: int, states: dict[str, list[str]]
 ):
-    @contextmanager
-    def served(*_):
-        yield
-
-    monkeypatch.setattr("flows.cli.execute.served", served)
+    monkeypatch.setattr("flows.cli.execute.served", lambda *_: nullcontext())
     ids = with_or_without_prefect(Flow(names, survive), home / "server.log")
     found: dict[str, list[str]] = {}
     for run in last_runs(Store.default()):
@@ -86,21 +82,17 @@ def test_no_server_starts_for_a_run_that_computes_nothing(
 
 
 def test_an_error_of_the_run_itself_is_its_end(home: Path, monkeypatch):
-    @contextmanager
-    def served(*_):
-        yield
-
-    monkeypatch.setattr("flows.cli.execute.served", served)
+    monkeypatch.setattr("flows.cli.execute.served", lambda *_: nullcontext())
     with pytest.raises(KeyError):
         with_or_without_prefect(lambda: {}["absent"], home / "server.log")
 
 
 @pytest.fixture
-def lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def lines(capsys: pytest.CaptureFixture[str]):
     """Lines of the table of these stages, without the heading."""
 
     def shown(*stages: Status) -> list[list[str]]:
-        plan = DryRun(Store(tmp_path))
+        plan = DryRun()
         plan.statuses = [*stages]
         assert show_dry_run(plan, as_json=False) == 0
         table = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]

@@ -39,10 +39,9 @@ from tasks.execution import without_prefect
 from tasks.report import Outcome
 from tests.encoder.published import t5
 from tests.flows.corpora import tiny_run, write_corpus
+from tests.repository import ROOT
 from tests.tasks.made import outcome
 from tests.tiny import static
-
-ROOT = Path(__file__).parents[3]
 
 COLUMNS = ("--id-column", "id", "--sentences-column", "sentences")
 """What `corpus_file` has."""
@@ -492,7 +491,7 @@ def test_resume_names_the_stage_and_the_step(call, corpus_file, monkeypatch, ste
     def stop(row: object) -> None:
         raise KeyboardInterrupt
 
-    with without_prefect(Store.default()), suppress(KeyboardInterrupt):
+    with without_prefect(), suppress(KeyboardInterrupt):
         self_train(config, stop)
     ended("half", config.model_dump(mode="json"))
     if step:
@@ -516,7 +515,7 @@ def test_a_run_whose_corpus_changed_is_not_resumed(call, tmp_path, monkeypatch):
         suppress(KeyboardInterrupt),
         recording(Store.default(), "half", [], config.model_dump(mode="json")),
     ):
-        with without_prefect(Store.default()):
+        with without_prefect():
             documents_of(config.corpus)
         raise KeyboardInterrupt
     monkeypatch.setattr("flows.cli.run.run_flow", lambda _: 1 / 0)

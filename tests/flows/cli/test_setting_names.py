@@ -9,7 +9,6 @@ from flows.cli.settings import checked, nested
 from flows.infocse_idc import neighbours_only, self_train
 from flows.presets import merged
 from sentemb_core.config.run import FineTuneRun, InfoCSEPlus
-from sentemb_core.store.objects import Store
 from tasks.execution import without_prefect
 from tasks.setting_names import in_settings
 from tests.flows.corpora import tiny_run
@@ -20,7 +19,7 @@ STEPS = "arguments.config.steps 1 -> 2"
 
 @pytest.mark.usefixtures("home")
 def test_a_dry_run_names_the_changed_setting_and_its_stage(corpus_file: Path, tmp_path: Path):
-    with without_prefect(Store.default()):
+    with without_prefect():
         self_train(tiny_run(corpus_file, **ROUND), lambda row: None)
     tree = tiny_run(corpus_file, **ROUND).model_dump(mode="json")
     edited = tmp_path / corpus_file.name
