@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from sentemb_core.evaluation.gate import GateDecision
+    from tasks.report import Outcome
 
 log = logging.getLogger("sentemb_core.run")
 
@@ -51,14 +52,13 @@ class GateOutcome(Value):
         return f"{self.serving} {self.reason}"
 
 
-def register_and_gate(
-    config: RunConfig, training: RunResult, encoder: ArtifactRef, run: str
-) -> GateOutcome:
-    """Register the encoder, and promote it to champion or make it the challenger."""
+def register_and_gate(config: RunConfig, outcome: "Outcome") -> GateOutcome:
+    """Register a run's encoder, and promote it to champion or make it the challenger."""
     log.info("registering the model as %s and comparing it with the champion", config.name)
-    version = registered_version(config, training, encoder, run)
+    version = registered_version(config, outcome)
     promotion = promote(
-        version, lambda champion: gate_decision(config, training, encoder, champion)
+        version,
+        lambda champion: gate_decision(config, outcome.training, outcome.encoder, champion),
     )
     return GateOutcome(
         uri=version.uri,
@@ -84,28 +84,27 @@ def serving_text(promotion: Promotion) -> str:
             return f"{uri} is registered as the challenger; this name has no champion yet."
 
 
-def registered_version(
-    config: RunConfig, training: RunResult, encoder: ArtifactRef, run: str
-) -> ModelVersion:
-    """Return the version of this encoder; register it if its fingerprint is new."""
+def registered_version(config: RunConfig, outcome: "Outcome") -> ModelVersion:
+    """Return the version of a run's encoder; register it if its fingerprint is new."""
     from sentemb_core.corpus.tokens import TokenCorpus
     from sentemb_core.evaluation.canary import drawn_sentences
 
+    training = outcome.training
     start, best = training.rows[0], training.rows[training.best]
     test = scores_of(served_scores(training))["test"].document_to_counterpart
     return register(
-        artifact_path(encoder),
+        artifact_path(outcome.encoder),
         config.name,
         fingerprint=fingerprint_of(
             training.texts.documents.digest,
             start.encoder.digest,
             config.model_dump(mode="json", exclude=FILE_LOCATIONS),
             training.best,
-            (encoder if training.retriever else best.encoder).digest,
+            (outcome.encoder if training.retriever else best.encoder).digest,
         ),
         metrics={"test R@5": test.recall_at_5, "test MRR@10": test.mrr_at_10},
         tags={
-            "run": run,
+            "run": outcome.run,
             "parent": start.encoder.digest,
             "returned": returned_name(training),
             VERDICT: answer_on(training, config.task)[1],

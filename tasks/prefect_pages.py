@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 from uuid import UUID
 
@@ -43,56 +44,30 @@ _silence = Silence()
 
 def rounds_table(key: str, rows: Sequence[Mapping[str, Any]], description: str) -> None:
     """Write a table again, under the same key, with every round."""
-
-    def create() -> object:
-        from prefect.artifacts import create_table_artifact
-
-        table = [dict(row) for row in rows]
-        return create_table_artifact(table, artifact_key(key), description=description)
-
-    _call(create)
+    table = [dict(row) for row in rows]
+    _call(lambda api: api.create_table_artifact(table, artifact_key(key), description))
 
 
 def markdown(key: str, text: str, description: str) -> None:
     """Write a note, such as the result of a run."""
-
-    def create() -> object:
-        from prefect.artifacts import create_markdown_artifact
-
-        return create_markdown_artifact(text, artifact_key(key), description=description)
-
-    _call(create)
+    _call(lambda api: api.create_markdown_artifact(text, artifact_key(key), description))
 
 
 def link(key: str, url: str, text: str) -> None:
     """Write a link to another page, such as the run in MLflow."""
-
-    def create() -> object:
-        from prefect.artifacts import create_link_artifact
-
-        return create_link_artifact(url, text, key=artifact_key(key))
-
-    _call(create)
+    _call(lambda api: api.create_link_artifact(url, text, artifact_key(key)))
 
 
 @contextmanager
 def progress(label: str, total: int) -> Generator[terminal.Update, None, None]:
     """Yield a function that shows progress on the terminal, in the log and on Prefect's page."""
-
-    def create() -> object:
-        from prefect.artifacts import create_progress_artifact
-
-        return create_progress_artifact(0.0, artifact_key(label), label)
-
-    bar = _call(create)
+    bar = _call(lambda api: api.create_progress_artifact(0.0, artifact_key(label), label))
     last = time.monotonic()
 
     def show_on_page(done: int) -> None:
         if isinstance(bar, UUID):
-            from prefect.artifacts import update_progress_artifact
-
             share = 100.0 * min(1.0, done / max(1, total))
-            _call(lambda: update_progress_artifact(bar, share))
+            _call(lambda api: api.update_progress_artifact(bar, share))
 
     with terminal.progress(label, total) as show:
 
@@ -112,19 +87,26 @@ def artifact_key(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "artifact"
 
 
-def _call(call: Callable[[], Any]) -> Any:
-    """The result of a call to Prefect's API; None outside a run, or if no server answers.
+def _call(call: Callable[[ModuleType], Any]) -> Any:
+    """The result of a call of `prefect.artifacts`; None outside a run, or if no server answers.
 
     A thread with the run's context makes the call, so that a slow one can be left behind.
     """
     if not _in_a_run() or time.monotonic() < _silence.until:
         return None
+    from prefect import artifacts
+
     results: list[Any] = []
     context = contextvars.copy_context()
+
+    def result_or_error() -> Any:
+        try:
+            return call(artifacts)
+        except Exception as error:
+            return error
+
     thread = threading.Thread(
-        target=lambda: results.append(context.run(_result_or_error, call)),
-        name="artifact",
-        daemon=True,
+        target=lambda: results.append(context.run(result_or_error)), name="artifact", daemon=True
     )
     thread.start()
     thread.join(PATIENCE)
@@ -136,13 +118,6 @@ def _call(call: Callable[[], Any]) -> Any:
         return None
     _silence.next = SILENCE
     return result
-
-
-def _result_or_error(call: Callable[[], Any]) -> Any:
-    try:
-        return call()
-    except Exception as error:
-        return error
 
 
 def _in_a_run() -> bool:

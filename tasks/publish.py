@@ -1,6 +1,5 @@
 """The end of a run: its best encoder published with a card, registered, gated and reported."""
 
-import json
 import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,13 +9,7 @@ from sentemb_core.encoder.card import base_of
 from sentemb_core.errors import SentembError
 from sentemb_core.store.runs import RunLog
 from sentemb_core.types import ArtifactRef, Value
-from tasks.artifacts import (
-    RetrieverResult,
-    RunResult,
-    artifact_path,
-    new_artifact,
-    save_json,
-)
+from tasks.artifacts import RunResult, artifact_path, new_artifact, read_json, save_json
 from tasks.gate import register_and_gate
 from tasks.prefect_pages import link, markdown, rounds_table
 from tasks.report import (
@@ -27,10 +20,12 @@ from tasks.report import (
     verdict_of,
     write_report_of,
 )
+from tasks.results import markdown as markdown_table
 from tasks.retriever import CORPUS_TABLE, choice_of, path_of_published, semantic_encoder
 from tasks.run_monitor import RunMonitor, metrics_of
 from tasks.served import candidate_lines, served_table
 from tasks.stage import stage
+from tasks.tracking import TrackedRun
 from tasks.verdict import answer_on, returned_name, served_scores, verdict_on
 
 if TYPE_CHECKING:
@@ -79,10 +74,22 @@ def finish_run(training: RunResult, run: RunMonitor) -> Outcome:
     if config.register_model:
         outcome = gated_or_reported(outcome, config, run.record)
     page = stored_and_reported(outcome, config, run.record)
-    verdict = verdict_of(outcome)
-    run.tracker.log_artifact(page.parent)
-    run.tracker.log_metrics(metrics_of(served_scores(training)))
-    run.tracker.set_tags(
+    track_outcome(outcome, page, run.tracker)
+    show_outcome(outcome, page, config, run.tracker.url)
+    log.info("%s", verdict_of(outcome))
+    return outcome
+
+
+def track_outcome(outcome: Outcome, page: Path, tracker: TrackedRun) -> None:
+    """Log the report, the scores and the verdict to MLflow."""
+    training, verdict = outcome.training, verdict_of(outcome)
+    tracker.log_artifact(page.parent)
+    tracker.log_metrics(metrics_of(served_scores(training)))
+    if training.retriever:
+        comparisons = verdict_on(training, outcome.task, outcome.gate).comparisons
+        gains = {f"test/gain over {each.baseline.name}": each.gain for each in comparisons}
+        tracker.log_metrics(gains)
+    tracker.set_tags(
         {
             "encoder": outcome.encoder.digest,
             "documents": training.texts.documents.digest,
@@ -93,37 +100,27 @@ def finish_run(training: RunResult, run: RunMonitor) -> Outcome:
             "serve": answer_on(training, outcome.task, outcome.gate)[0],
         }
     )
+
+
+def show_outcome(outcome: Outcome, page: Path, config: RunConfig, address: str | None) -> None:
+    """Show the verdict, the retrievers and the place of the report on Prefect's page.
+
+    `address`: of the run in MLflow.
+    """
+    run, training = outcome.run, outcome.training
+    note = [verdict_of(outcome)]
     if training.retriever:
-        show_retriever(outcome, training.retriever, run)
-    if address := run.tracker.url:
-        link(f"{run_id}-mlflow", address, "This run in MLflow")
-    note = [verdict, *tables_in_markdown(outcome, config), f"Report: `{page}`"]
-    markdown(f"{run_id}-report", "\n\n".join(note), "Verdict of the run")
-    log.info("%s", verdict)
-    return outcome
-
-
-def show_retriever(outcome: Outcome, retriever: RetrieverResult, run: RunMonitor) -> None:
-    """Log the gains to MLflow, and show all encoders and retrievers on Prefect's page."""
-    verdict = verdict_on(outcome.training, outcome.task, outcome.gate)
-    run.tracker.log_metrics(
-        {f"test/gain over {each.baseline.name}": each.gain for each in verdict.comparisons}
-    )
-    candidates = candidate_lines(choice_of(retriever.choice))
-    rounds_table(f"{outcome.run}-retrievers", candidates, CANDIDATES)
-    if retriever.compared:
-        encoders = candidate_lines(choice_of(retriever.compared))
-        rounds_table(f"{outcome.run}-encoders", encoders, ENCODERS)
-
-
-def tables_in_markdown(outcome: Outcome, config: RunConfig) -> list[str]:
-    """Return the retriever beside its baselines, if the run returns one."""
-    from tasks.results import markdown as table_text
-
-    if not outcome.training.retriever:
-        return []
-    verdict = verdict_on(outcome.training, outcome.task, outcome.gate)
-    return [table_text(served_table(outcome.training, verdict, counterpart_of(config)))]
+        verdict = verdict_on(training, outcome.task, outcome.gate)
+        table = served_table(training, verdict, counterpart_of(config))
+        note.append(markdown_table(table))
+        candidates = candidate_lines(choice_of(training.retriever.choice))
+        rounds_table(f"{run}-retrievers", candidates, CANDIDATES)
+        if compared := training.retriever.compared:
+            rounds_table(f"{run}-encoders", candidate_lines(choice_of(compared)), ENCODERS)
+    if address:
+        link(f"{run}-mlflow", address, "This run in MLflow")
+    text = "\n\n".join([*note, f"Report: `{page}`"])
+    markdown(f"{run}-report", text, "Verdict of the run")
 
 
 def gated_or_reported(outcome: Outcome, config: RunConfig, record: RunLog) -> Outcome:
@@ -132,7 +129,7 @@ def gated_or_reported(outcome: Outcome, config: RunConfig, record: RunLog) -> Ou
     `resume` tries again and then adds the gate's outcome to the report.
     """
     try:
-        gate = register_and_gate(config, outcome.training, outcome.encoder, outcome.run)
+        gate = register_and_gate(config, outcome)
     except SentembError:
         stored_and_reported(outcome, config, record, how_to_register(outcome))
         raise
@@ -258,7 +255,7 @@ def facts_of(card: Card, learner: "Encoder | None") -> "CardFacts":
         base=card.base,
         method=method_text(card.method, card.steps),
         parent=card.start.digest if card.steps else None,
-        corpus=corpus_text(artifact_path(card.documents), card.documents.digest),
+        corpus=corpus_text(card.documents),
         labels=card.labels,
         kind=learner.kind if learner else None,
         max_length=learner.max_length if learner else None,
@@ -283,12 +280,12 @@ def method_text(method: str, labels: list[str]) -> str | None:
     return method if steps == [method] else f"{method}: {', then '.join(steps)}"
 
 
-def corpus_text(documents: Path, digest: str) -> str:
+def corpus_text(documents: ArtifactRef) -> str:
     """Return the size and digest of a corpus; the name of its file plays no part."""
-    report = json.loads((documents / "report.json").read_text("utf-8"))
+    report = read_json(documents, "report")
     return (
         f"{report['documents']:,} documents, {report['sentences']:,} sentences "
-        f"(documents:{digest[:12]})"
+        f"(documents:{documents.digest[:12]})"
     )
 
 

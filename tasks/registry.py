@@ -385,15 +385,14 @@ def is_intact(version: ModelVersion) -> bool:
 
 def downloaded(version: ModelVersion, item: str, drafts: Path) -> Path:
     """Return a file or folder of a version: a local registry's own, or a server's copy."""
-    home = Store.default().root
+    uri = tracking_uri(Store.default().root)
     with registry_client() as client:
         from mlflow.artifacts import download_artifacts
 
         try:
             source = client.get_model_version_download_uri(version.name, str(version.version))
-            _refuse_other_host(version, source, tracking_uri(home))
+            _refuse_other_host(version, source, uri)
             local = None if source.startswith("file:") else str(drafts)
-            uri = tracking_uri(home)
             found = Path(download_artifacts(f"{source}/{item}", dst_path=local, tracking_uri=uri))
         except SentembError:
             raise

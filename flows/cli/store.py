@@ -55,14 +55,19 @@ GARBAGE = {
 """Kinds that `gc` removes, as nouns."""
 
 
+def prepare() -> Path:
+    """Prepare the environment, and return the home."""
+    from flows import environment
+
+    return environment.prepare()
+
+
 def lineage(
     model: Annotated[str, Parameter(help="models:/NAME@ALIAS, the id of a run, or a digest.")],
     *,
     json: Json = False,
 ) -> int:
     """Trace a model back to its corpus, code and parameters."""
-    from flows.environment import prepare
-
     prepare()
     from flows.cli.lineage import lineage_table
     from sentemb_core.store import records
@@ -90,8 +95,6 @@ def artifact_of(model: str) -> ArtifactRef:
 
 def report(run: CompletedId = None, *, json: Json = False) -> int:
     """Write the report of a completed run again, from the store, and print its path."""
-    from flows.environment import prepare
-
     prepare()
     from flows.cli.records import outcome_of
     from flows.cli.settings import checked
@@ -105,24 +108,19 @@ def report(run: CompletedId = None, *, json: Json = False) -> int:
 
 def register(run: CompletedId = None, *, json: Json = False) -> int:
     """Register the best encoder of a run. A repeated call changes nothing."""
-    from flows.environment import prepare
-
     prepare()
     from flows.cli.records import outcome_of
     from flows.cli.settings import checked
     from tasks.gate import registered_version
 
     record, outcome = outcome_of(run)
-    config = checked(record.config)
-    version = registered_version(config, outcome.training, outcome.encoder, outcome.run)
+    version = registered_version(checked(record.config), outcome)
     value = {"uri": version.uri, "name": version.name, "version": version.version}
     return console.print_result(value, f"Registered: {version.uri}", as_json=json)
 
 
 def promote(run: CompletedId = None, *, json: Json = False) -> int:
     """Promote a run's encoder to champion if it passes the gate; else challenger (exit 4)."""
-    from flows.environment import prepare
-
     prepare()
     from flows.cli.records import outcome_of
     from flows.cli.settings import checked
@@ -138,7 +136,7 @@ def promote(run: CompletedId = None, *, json: Json = False) -> int:
             "register_model=false. Use `promote ID` for another run."
         )
     with without_prefect():  # one stage is not worth a server
-        gate = register_and_gate(config, outcome.training, outcome.encoder, outcome.run)
+        gate = register_and_gate(config, outcome)
     champion = gate.alias == "champion"
     if json or champion:
         console.print_result(gate.model_dump(mode="json"), gate.text, as_json=json)
@@ -151,12 +149,10 @@ def rollback(
     name: Annotated[str, Parameter(help="Name of the registered model.")], *, json: Json = False
 ) -> int:
     """Make the previous champion the champion again. The gate keeps the other version out."""
-    from flows.environment import prepare
-
     prepare()
-    from tasks import rollback as rolled
+    from tasks import promotion
 
-    restored, before = rolled.rollback(name)
+    restored, before = promotion.rollback(name)
     value = {"uri": restored.uri, "before": before.uri if before else None}
     taken = (
         f"; {before.uri} is taken down, and the gate does not promote it again" if before else ""
@@ -267,8 +263,6 @@ def evaluate(
 
 def local_encoder(model: str) -> str:
     """The name under which `sentemb` finds an encoder: the folder of a registered one."""
-    from flows.environment import prepare
-
     prepare()
     from tasks.registered_encoders import local_name
 
@@ -289,8 +283,6 @@ def canary(
     It compares the vectors that were stored at registration. The encoder is loaded only if the
     index has none of those sentences.
     """
-    from flows.environment import prepare
-
     prepare()
     from sentemb_core.cli import show_match
     from tasks.registered_encoders import check_comparable, compare_with
@@ -305,8 +297,6 @@ def where(
     model: Annotated[str, Parameter(help="models:/NAME@ALIAS, models:/NAME/VERSION, or a folder.")],
 ) -> int:
     """Print the verified folder of a registered model (models:/NAME@champion)."""
-    from flows.environment import prepare
-
     prepare()
     from tasks.registered_encoders import find_encoder
 
@@ -329,8 +319,6 @@ def serve(
     mlflow: Annotated[bool, Parameter(help="Also serve the MLflow UI.")] = False,
 ) -> int:
     """Serve Prefect, a worker and the nightly schedule on loopback."""
-    from flows.environment import prepare
-
     prepare()
     pages = ", and MLflow's pages" if mlflow else ""
     console.remark(f"Starting Prefect's server and worker{pages}. This takes up to a minute.")
@@ -349,8 +337,6 @@ def doctor(
     json: Json = False,
 ) -> int:
     """Check what a run, or a worker, needs: versions, devices, disk, packages, stores, servers."""
-    from flows.environment import prepare
-
     folder = prepare()
     from tasks.doctor import machine_checks
 
@@ -370,8 +356,6 @@ def gc(
     json: Json = False,
 ) -> int:
     """Remove artifacts older than an hour that no registered model and no recent run needs."""
-    from flows.environment import prepare
-
     prepare()
     from sentemb_core.store.maintenance import collect
     from sentemb_core.store.objects import Store
@@ -390,8 +374,6 @@ def gc(
 
 def fsck(*, json: Json = False) -> int:
     """Verify the digest of every artifact; move corrupt artifacts to quarantine."""
-    from flows.environment import prepare
-
     prepare()
     from sentemb_core.store import maintenance
     from sentemb_core.store.objects import Store

@@ -26,9 +26,7 @@ pytestmark = pytest.mark.usefixtures("home")
 
 
 def reported(config) -> tuple[Outcome, RunReport]:
-    training = in_process(self_train, config)
-    best = training.rows[training.best].encoder
-    outcome = Outcome(run="x", training=training, encoder=best, report="r", gate=None, timings=[])
+    outcome = outcome_of(in_process(self_train, config))
     return outcome, full_report(outcome, config)
 
 
@@ -142,7 +140,7 @@ def test_page_card_console_and_registry_say_the_same(whitened, outcome: str, mon
         update={"encoder": training.rows[training.best].encoder}
     )
     report = full_report(finished, config)
-    gate.registered_version(config, training, finished.encoder, "x")
+    gate.registered_version(config, finished)
 
     names = {
         "registry": tags["returned"],

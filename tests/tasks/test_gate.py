@@ -158,7 +158,8 @@ def registration(
         texts=texts, rows=rows, best=len(rows) - 1, path=rows, retriever=None
     )
     config = InfoCSEIDC.model_validate({"corpus": CORPUS} | settings)
-    gate.registered_version(config, cast(Any, training), REF, "run-1")
+    outcome = SimpleNamespace(training=training, encoder=REF, run="run-1")
+    gate.registered_version(config, cast(Any, outcome))
     return arguments
 
 

@@ -12,9 +12,8 @@ from sentemb_core.document_vectors import write_vectors
 from sentemb_core.encoder.checkpoint import save_encoder
 from sentemb_core.errors import RegistryError, UnsafeModelError
 from sentemb_core.evaluation.gate import GateDecision
-from tasks.promotion import IS_CHAMPION, TAKEN_DOWN, promote
+from tasks.promotion import IS_CHAMPION, TAKEN_DOWN, promote, rollback
 from tasks.registry import register
-from tasks.rollback import rollback
 from tasks.servers import mlflow_client
 from tests.repository import ROOT
 from tests.tiny import static

@@ -80,7 +80,7 @@ def test_rollback_prints_both_versions_and_refuses_an_unknown_name(call, monkeyp
     code, out, error = call("rollback", "news")
     assert (code, out, "E702" in error, "models:/news@previous" in error) == (2, "", True, True)
     versions = [SimpleNamespace(uri=f"models:/news/{number}") for number in (1, 2)]
-    monkeypatch.setattr("tasks.rollback.rollback", lambda _: tuple(versions))
+    monkeypatch.setattr("tasks.promotion.rollback", lambda _: tuple(versions))
     code, out, error = call("rollback", "news", "--json")
     assert (code, json.loads(out), error) == (
         0, {"uri": "models:/news/1", "before": "models:/news/2"}, ""
