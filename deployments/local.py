@@ -33,13 +33,7 @@ NOTES = {"server.url": "Prefect", "mlflow.url": "MLflow "}
 """Files of the home with the address of a running service."""
 
 
-def serve(
-    home: Path,
-    *,
-    port: int = 4200,
-    seconds: float | None = None,
-    mlflow: bool = False,
-) -> int:
+def serve(home: Path, *, port: int, seconds: float | None, mlflow: bool) -> int:
     """Serve until Ctrl-C, SIGTERM or the given time; then end all processes.
 
     Args:

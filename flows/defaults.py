@@ -86,10 +86,9 @@ def default_settings(kind: type[RunConfig], asked: Json) -> Json:
 
 def start_for(corpus: Json) -> str:
     """The start encoder of a run that names none: MiniLM if it knows the corpus's words."""
-    try:
+    with suppress(ValidationError, OSError):  # the run's own check explains it
         return default_encoder(CorpusConfig.model_validate(corpus))
-    except (ValidationError, OSError):  # the run's own check explains it
-        return "static"
+    return "static"
 
 
 def short_document_settings(asked: Json, defaults: Json) -> Json:
@@ -110,10 +109,9 @@ def short_document_settings(asked: Json, defaults: Json) -> Json:
 
 def sizes_in(corpus: Json) -> list[int]:
     """Numbers of sentences of the first documents; empty for a corpus that cannot be read."""
-    try:
+    with suppress(ValidationError, OSError):  # the run's own check explains it
         return first_sizes(CorpusConfig.model_validate(corpus))
-    except (ValidationError, OSError):  # the run's own check explains it
-        return []
+    return []
 
 
 def with_name(tree: Json) -> Json:

@@ -160,17 +160,12 @@ def default_encoder(corpus: CorpusConfig) -> str:
         return "static"
     try:
         with silent("sentemb_core.corpus"):
-            texts = first_texts(corpus)
+            texts = [text for row in first_rows(corpus) for text in texts_of(row)]
     except SentembError:
         return "static"
     unknown, tokens = unknown_tokens(tokenizer, texts)
     known = known_word_share(tokenizer, texts) >= LEAST_KNOWN and unknown <= MOST_UNKNOWN * tokens
     return "minilm" if known else "static"
-
-
-def first_texts(corpus: CorpusConfig) -> list[str]:
-    """Return the texts of the first rows of a corpus."""
-    return [text for row in first_rows(corpus) for text in texts_of(row)]
 
 
 def first_rows(corpus: CorpusConfig) -> "Iterator[Row]":

@@ -12,7 +12,7 @@ from sentemb_core.errors import UsageError
 from sentemb_core.store.disk import replacing
 from sentemb_core.store.objects import Store
 from sentemb_core.store.records import all_records
-from sentemb_core.store.runs import Run, State, last_runs
+from sentemb_core.store.runs import Run, last_runs
 from sentemb_core.types import Json
 
 if TYPE_CHECKING:
@@ -30,28 +30,25 @@ TABLES = {"models", "experiment", "compare"}
 """Keys in the settings of a table, which returns no encoder."""
 
 
-def find_run(run: str | None, *states: State, made: str = "") -> Run:
-    """Return the run of this id; without an id the last in one of these states.
-
-    Args:
-        run: Id of the run.
-        states: Only runs in these states.
-        made: Only runs that made an artifact of this kind.
+def find_run(run: str | None, *, completed: bool = False) -> Run:
+    """Return the run of this id; without an id the last one, or the last that has an outcome.
 
     Raises:
         UsageError: there is no such run.
     """
     known = last_runs(Store.default())
-    matching = [
-        record
-        for record in known
-        if (record.id == run if run else not states or record.state in states)
-        and (run or not made or made in {ref.kind for ref in record.outputs})
-    ]
+    if run:
+        matching = [record for record in known if record.id == run]
+    else:
+        matching = [record for record in known if not completed or has_outcome(record)]
     if not matching:
-        asked = f"run {run!r}" if run else f"{' or '.join(states)} run".strip()
+        asked = f"run {run!r}" if run else "completed run" if completed else "run"
         raise UsageError(f"{Store.default().root} has no {asked}. {suggestions(known, run)}")
     return matching[0]
+
+
+def has_outcome(run: Run) -> bool:
+    return run.state == "completed" and any(ref.kind == "outcome" for ref in run.outputs)
 
 
 def suggestions(known: list[Run], asked: str | None) -> str:
@@ -133,7 +130,7 @@ def outcome_of(run: str | None) -> "tuple[Run, Outcome]":
     Raises:
         UsageError: there is no such run, or it has no outcome.
     """
-    record = find_run(run, "completed", made="outcome")
+    record = find_run(run, completed=True)
     if TABLES & record.config.keys():
         raise UsageError(f"Run {record.id} is a table and returns no encoder. Name another run.")
     outcome = stored_outcome(record)

@@ -2,7 +2,6 @@
 
 import ast
 import re
-from pathlib import Path
 
 import pytest
 import yaml
@@ -10,8 +9,8 @@ import yaml
 from deployments import mlflow_app
 from deployments.server import POOL
 from flows import prefect_app
+from tests.repository import ROOT
 
-ROOT = Path(__file__).parents[2]
 DOCKERFILE = (ROOT / "deployments" / "Dockerfile").read_text("utf-8")
 COMPOSE = (ROOT / "deployments" / "compose.yaml").read_text("utf-8")
 SERVICES = yaml.safe_load(COMPOSE)["services"]

@@ -2,7 +2,6 @@
 
 import re
 from copy import deepcopy
-from pathlib import Path
 from typing import Any
 
 import kubernetes_validate
@@ -10,8 +9,8 @@ import pytest
 import yaml
 
 from flows.cli.settings import settings
+from tests.repository import ROOT
 
-ROOT = Path(__file__).parents[2]
 JOB: Any = yaml.safe_load((ROOT / "deployments" / "kubernetes.yaml").read_text("utf-8"))
 POD: Any = JOB["spec"]["template"]["spec"]
 

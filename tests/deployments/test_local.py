@@ -27,6 +27,7 @@ from sentemb_core.store.runs import last_runs
 from tasks.delivery import sync
 from tests.browser import needs_browser, shown
 from tests.flows.corpora import tiny_run, write_corpus
+from tests.repository import ROOT
 from tests.waiting import LONG, soon
 
 pytestmark = [
@@ -35,7 +36,6 @@ pytestmark = [
     pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="needs /proc"),
 ]
 
-ROOT = Path(__file__).parents[2]
 ONE_ROUND = {"rounds": {"max_rounds": 1, "patience": 1}, "control": False}
 
 
@@ -152,7 +152,7 @@ def test_a_second_service_of_a_home_is_refused_and_the_address_of_a_killed_one_g
     with local.exclusive(tmp_path), socket.create_server(("127.0.0.1", 0)) as taken:
         assert not left.exists()
         with pytest.raises(UsageError, match=f"process {os.getpid()}"):
-            local.serve(tmp_path, port=taken.getsockname()[1], seconds=0)
+            local.serve(tmp_path, port=taken.getsockname()[1], seconds=0, mlflow=False)
 
 
 @pytest.mark.parametrize("paused", [[], [NIGHTLY_DEMO]])

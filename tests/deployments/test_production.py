@@ -1,9 +1,8 @@
-import json
 import re
 
 import pytest
 
-from deployments.production import BLOG_USGOV, DEPLOYMENTS, NIGHTLY_DEMO, Deployment
+from deployments.production import BLOG_USGOV, DEPLOYMENTS, NIGHTLY_DEMO
 from flows.__main__ import app
 from flows.demo import WAYS
 
@@ -31,18 +30,6 @@ def test_the_command_of_a_description_is_the_same_run():
     assert command.__name__ == "demo"
     way = WAYS[bound.arguments["only"]]
     assert BLOG_USGOV.parameters["config"] == way.model_dump(mode="json")
-
-
-def test_the_config_beside_a_report_is_a_valid_parameter():
-    config = json.dumps(WAYS["nothing"].model_dump(mode="json"))  # as it lies beside the report
-    own = Deployment(
-        name="news",
-        flow="flows.infocse_idc.infocse_idc",
-        cron="0 2 * * *",
-        parameters={"config": json.loads(config)},
-        description="",
-    )
-    own.load().validate_parameters(own.parameters)
 
 
 def test_names_are_unique_and_something_runs_at_night():

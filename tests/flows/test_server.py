@@ -18,7 +18,6 @@ from urllib.error import HTTPError
 from urllib.request import proxy_bypass
 
 import pytest
-from httpx import Request
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from flows import server
@@ -28,11 +27,8 @@ from sentemb_core.errors import ServerLostError
 from sentemb_core.store.locks import held_note, is_locked, is_shared, shared_lock
 from tasks.servers import EPHEMERAL, STARTED_BY, answers, users
 from tests.flows.corpora import tiny_run
+from tests.repository import ROOT
 from tests.waiting import LONG, awake, soon
-
-ROOT = Path(__file__).parents[2]
-
-REQUEST = Request("GET", "http://127.0.0.1:9/api")
 
 ENDS_WITH_ITS_RUNS = """
 import sys

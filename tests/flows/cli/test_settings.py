@@ -194,7 +194,6 @@ CLUSTER_BATCHES = {"training.method.batches": "cluster"}
 @pytest.mark.parametrize(
     ("arguments", "values"),
     [
-        ({"training.method": "fine_tune", "labels.count": 0}, r"labels\.count is 0\b.*at least 2"),
         (KMEANS | {"annotation.top_k": 2}, "annotation: .*top_k = 2 "),
         (KMEANS | {"annotation.mutual": True}, "annotation: .*mutual = True "),
         (KMEANS | {"annotation.min_distance": 2}, "annotation: .*min_distance = 2 "),
@@ -224,8 +223,7 @@ CLUSTER_BATCHES = {"training.method.batches": "cluster"}
 def test_settings_that_exclude_each_other_are_refused(arguments: dict[str, object], values: str):
     assert re.search(f"^E001 .*{values}|^E001 {values}", refused(**arguments))
     for path in arguments:
-        if path not in ("training.method", "labels.count"):
-            made(**{path: arguments[path]})
+        made(**{path: arguments[path]})
 
 
 @pytest.mark.parametrize(
@@ -483,12 +481,6 @@ def test_settings_of_an_unnamed_method_are_those_of_self_annotation():
 def test_an_unknown_preset_is_answered_with_the_known_ones(method: str, known: str):
     message = refused(**by_path({"method": method, "preset": "nature"}))
     assert re.search(rf"^E001 preset: {method} .*'nature'.*: {known}", message)
-
-
-@pytest.mark.parametrize("path", ["training.steps", "training.evaluate_every"])
-def test_fine_tuning_refuses_settings_that_its_epochs_replace(path: str):
-    assert path in refused(f"{path}=3", **{"training.method": "fine_tune"})
-    assert "fine_tuning.steps" in refused("fine_tuning.steps=3", **{"cycles.max_cycles": 1})
 
 
 def test_few_shot_curves_use_the_shipped_corpus_if_the_data_folder_lacks_it(
