@@ -241,14 +241,13 @@ def check_recipes(config: RunConfig) -> None:
     if not may_not_fit(config):
         return
     from sentemb_core.methods.catalogue import method_for
-    from sentemb_core.methods.parts.method import require_chunks, require_ranks
+    from sentemb_core.methods.parts.method import require_divisible
 
     with silent("sentemb_core"):  # the training logs the warnings
         start = shaped_as(config.encoder)
         for training in trainings(config):
             method = method_for(headless(training.method), start)
-            require_chunks(method, training.chunk)
-            require_ranks(method, training.devices)
+            require_divisible(method, training.chunk, training.devices)
             check_head(training, config, start)
 
 

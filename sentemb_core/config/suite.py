@@ -4,7 +4,7 @@ Some tasks need files that are not openly available: put them into the data fold
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import Field
 
@@ -15,11 +15,11 @@ from sentemb_core.types import Config
 Fixed = Literal["BM25", "random", "constant"]
 """Baselines without a model: BM25, a random vector for every text, one vector for all texts."""
 
-FIXED: tuple[Fixed, ...] = ("BM25", "random", "constant")
+FIXED: tuple[Fixed, ...] = get_args(Fixed)
 
 Group = Literal["retrieval", "sts", "transfer", "reviews", "probing"]
 
-GROUPS: tuple[Group, ...] = ("retrieval", "sts", "transfer", "reviews", "probing")
+GROUPS: tuple[Group, ...] = get_args(Group)
 
 DocumentVector = Literal["text", "sentence_mean", "unit_sentence_mean"]
 """Vector of a document: of title and text together, or the mean of the vectors of its sentences, as

@@ -3,10 +3,11 @@
 import logging
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from typing import TypeVar
 
 import numpy as np
 import torch
-from jaxtyping import Float32, Int64
+from jaxtyping import Float32, Int, Int64
 from torch import Tensor
 
 from sentemb_core.encoder.devices import any_shape, one_thread_each
@@ -16,6 +17,8 @@ from sentemb_core.errors import BadEmbeddingError
 from sentemb_core.types import Precision, Role
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 TOKEN_BUDGET = 4096
 """Tokens a batch: from 2,048 to 16,384, MiniLM's throughput is flat, but memory grows."""
@@ -94,20 +97,54 @@ def _encoded(
     first: int = 0,
 ) -> Float32[np.ndarray, "n dim"]:
     """`finished` of the pooled vectors; rows that overflow bfloat16 are computed in float32."""
+
+    def vectors_of(ids: Int[Tensor, "rows time"]) -> Float32[np.ndarray, "rows dim"]:
+        with autocast(encoder.device, dtype):
+            return finished(encoder(ids)).cpu().numpy()
+
+    batches, place = read_in_batches(encoder, sequences, vectors_of, dtype, progress)
+    vectors = stacked(batches, encoder.dim)[place]
+    bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1)).tolist()
+    if bad and dtype == "bfloat16":
+        log.warning(
+            "bfloat16 overflows for %d of %d sentences, first sentence %d: these are encoded again "
+            "in float32.", len(bad), len(vectors), bad[0] + first,
+        )  # fmt: skip
+        vectors[bad] = _encoded(encoder, [sequences[row] for row in bad], finished, "float32")
+    return vectors
+
+
+def read_in_batches(
+    encoder: Encoder,
+    sequences: Sequence[np.ndarray],
+    read: Callable[[Int[Tensor, "rows time"]], T],
+    dtype: Precision,
+    progress: Callable[[int], None] | None,
+) -> tuple[list[T], Int64[np.ndarray, " n"]]:
+    """Return the result of each batch of distinct texts, and the place of each text in all batches.
+
+    Args:
+        encoder: It reads without dropout.
+        sequences: Token ids of each text.
+        read: From the ids of texts of one length to their result, in inference mode. On a CPU
+            several batches are read at once.
+        dtype: The precision of `read`.
+        progress: Called with the number of texts done, in proportion to their tokens.
+    """
     text_of = equal_to(sequences)
     texts = [sequences[row] for row in np.unique(text_of, return_index=True)[1].tolist()]
     lengths = np.fromiter(map(len, texts), np.int64, len(texts))
     weight = np.bincount(text_of) * lengths
     total = max(int(weight.sum()), 1)
-    vectors = np.empty((len(texts), encoder.dim), dtype=np.float32)
     device = encoder.device
 
-    def vectors_of(rows: Int64[np.ndarray, " rows"]) -> Float32[np.ndarray, "rows dim"]:
+    def result_of(rows: Int64[np.ndarray, " rows"]) -> T:
         ids = torch.from_numpy(np.stack([texts[row] for row in rows]))
-        with torch.inference_mode(), autocast(device, dtype):
-            return finished(encoder(ids.to(device))).cpu().numpy()
+        with torch.inference_mode():
+            return read(ids.to(device))
 
     batches = length_buckets(lengths, TOKEN_BUDGET if device.type == "cpu" else CUDA_BUDGET)
+    results: list[T] = []
     done = 0
     with (
         evaluating(encoder),
@@ -117,20 +154,20 @@ def _encoded(
     ):
         # a table costs less than the Python around it, and each thread has its own heap
         each = pool.map if encoder.kind == "transformer" else map
-        for rows, batch in zip(batches, each(vectors_of, batches), strict=True):
-            vectors[rows] = batch
+        for rows, result in zip(batches, each(result_of, batches), strict=True):
+            results.append(result)
             done += int(weight[rows].sum())
             if progress:
                 progress(len(sequences) * done // total)
-    vectors = vectors[text_of]
-    bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1)).tolist()
-    if bad and dtype == "bfloat16":
-        log.warning(
-            "bfloat16 overflows for %d of %d sentences, first sentence %d: these are encoded again "
-            "in float32.", len(bad), len(vectors), bad[0] + first,
-        )  # fmt: skip
-        vectors[bad] = _encoded(encoder, [sequences[row] for row in bad], finished, "float32")
-    return vectors
+    order = np.concatenate([np.empty(0, np.int64), *batches])
+    return results, np.argsort(order)[text_of]
+
+
+def stacked(
+    batches: Sequence[Float32[np.ndarray, "_ dim"]], dim: int
+) -> Float32[np.ndarray, "texts dim"]:
+    """Return the vectors of all batches, which may be none."""
+    return np.concatenate([np.empty((0, dim), np.float32), *batches])
 
 
 def embed_texts(

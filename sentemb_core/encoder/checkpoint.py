@@ -166,11 +166,7 @@ def read_parts(folder: Path, *, packaged: bool = False) -> Parts:
             encoders.
     """
     with reading(folder):
-        refuse_outside(folder)
-        refuse_code(folder)
-        require_weights(folder)
-        require_tokenizer(folder)
-        refuse_generators(folder)
+        require_encoder(folder)
         if not packaged:
             require_bounded(folder)
         root = first_folder(folder)
@@ -185,6 +181,19 @@ def read_parts(folder: Path, *, packaged: bool = False) -> Parts:
             parts = backbone, tokenizer.backend_tokenizer, tokenizer_settings(tokenizer)
         require_rows(folder, *parts[:2])
         return parts
+
+
+def require_encoder(folder: Path) -> None:
+    """Check by its settings and file names that a folder has an encoder that can be read.
+
+    Raises:
+        MissingEncoderError, UnsafeModelError, UsageError, BadDataError: as `read_parts`.
+    """
+    refuse_outside(folder)
+    refuse_code(folder)
+    require_weights(folder)
+    require_tokenizer(folder)
+    refuse_generators(folder)
 
 
 def read_tokenizer(root: Path) -> Any:

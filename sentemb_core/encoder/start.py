@@ -18,8 +18,14 @@ from huggingface_hub import constants
 from tokenizers import processors
 
 from sentemb_core.config.run import BUILT_IN_ENCODERS, EncoderConfig
-from sentemb_core.encoder.backbones import StaticTable, max_positions, refuse_generators
-from sentemb_core.encoder.checkpoint import Parts, assembled, read_parts, tokenizer_settings
+from sentemb_core.encoder.backbones import StaticTable, max_positions
+from sentemb_core.encoder.checkpoint import (
+    Parts,
+    assembled,
+    read_parts,
+    require_encoder,
+    tokenizer_settings,
+)
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.encoder.folder_files import is_static, module_paths
 from sentemb_core.encoder.modules import (
@@ -31,13 +37,7 @@ from sentemb_core.encoder.modules import (
 )
 from sentemb_core.encoder.names import MINILM_PACKAGE, WORD_FILES, locate_encoder
 from sentemb_core.encoder.prompts import Prompts, warn_without_prompts
-from sentemb_core.encoder.safety import (
-    reading,
-    refuse_outside,
-    refuse_pickles,
-    require_tokenizer,
-    require_weights,
-)
+from sentemb_core.encoder.safety import reading, refuse_pickles
 from sentemb_core.encoder.vocabulary import SPECIAL_TOKENS, learnt_tokenizer
 from sentemb_core.encoder.word_files import read_word_vectors
 from sentemb_core.encoder.word_vectors import word_parts
@@ -131,11 +131,8 @@ def encoder_kind(name: str) -> Literal["static", "transformer"]:
         return "static"
     folder = _folder(name)
     with reading(folder):
-        refuse_outside(folder)
         refuse_pickles(folder, unless_beside_safetensors=True)
-        require_weights(folder)
-        require_tokenizer(folder)
-        refuse_generators(folder)
+        require_encoder(folder)
         return "static" if is_static(folder) else "transformer"
 
 

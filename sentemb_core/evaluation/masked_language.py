@@ -57,7 +57,7 @@ def masked_language(
     """
     table = token_table(encoder)
     filler = MaskFiller(encoder, shape.layers).to(table.device).eval()
-    load_head(filler, head, random_head=False)
+    load_head(filler, head)
     everything = np.arange(len(corpus.document_of))
     noise = masking(encoder, RATE)
     hide = masked(first, noise)

@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float, Int, Int64
 from torch import Tensor, nn
 
 from sentemb_core.config.methods import CLMAutoencoder, MLMAutoencoder
-from sentemb_core.documents import Documents, Tokens
+from sentemb_core.documents import Documents
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import RecipeError
 from sentemb_core.methods.parts.heads import draw_weights
@@ -61,7 +61,7 @@ def clm_autoencoder(settings: CLMAutoencoder, encoder: Encoder) -> Method:
         )
     text = reconstructed(first)
     if settings.noise:
-        text = deleted(first, settings.noise, begins_word(encoder))
+        text = deleted(text, settings.noise, begins_word(encoder))
     layers = None if settings.tied else settings.layers
     method = Method(
         name="clm_autoencoder",
@@ -101,25 +101,27 @@ def beside_simcse(
 
 
 def reconstructed(text: ViewMaker) -> ViewMaker:
-    """Return a view of `text` whose own tokens are the decoder's targets (product_thesis)."""
+    """Return a view of `text` whose own tokens are the decoder's targets (product_thesis).
+
+    The first is no target: the decoder is given it.
+    """
 
     def view(corpus: Documents, draw: Draw, rng: np.random.Generator) -> View:
         seen = text(corpus, draw, rng)
-        return replace(seen, targets=[_predicted(row) for row in seen.tokens])
+        return replace(seen, targets=[np.append(IGNORED, row[1:]) for row in seen.tokens])
 
     return view
 
 
 def deleted(
-    text: ViewMaker, rate: float, begins_word: Bool[np.ndarray, " vocabulary"] | None = None
+    text: ViewMaker, rate: float, begins_word: Bool[np.ndarray, " vocabulary"]
 ) -> ViewMaker:
-    """Return a view of `text` with deleted words; all tokens are targets (TSDAE, Wang et al. 2021).
+    """Return a view of `text` with deleted words and the same targets (TSDAE, Wang et al. 2021).
 
     Args:
         text: View to delete words from.
         rate: Probability that a word is deleted, .6 in TSDAE; at least one word of a row stays.
         begins_word: Whether each token id starts a word; the pieces of a word are deleted together.
-            None: every token is a word.
     """
 
     def view(corpus: Documents, draw: Draw, rng: np.random.Generator) -> View:
@@ -131,26 +133,15 @@ def deleted(
         np.maximum.at(last_hope, content.row[content.inner], chance[word[content.inner]])
         stays = (chance >= rate)[word] | (chance[word] == last_hope[content.row]) | ~content.inner
         lengths = np.bincount(content.row[stays], minlength=len(content.lengths))
-        return replace(
-            seen,
-            tokens=rows_of(content.ids[stays], lengths),
-            targets=[_predicted(row) for row in seen.tokens],
-        )
+        return replace(seen, tokens=rows_of(content.ids[stays], lengths))
 
     return view
 
 
-def _predicted(row: Tokens) -> Tokens:
-    """Return all tokens except the first, which the decoder is given."""
-    return np.concatenate([[IGNORED], row[1:]])
-
-
 def _words(
-    content: Content, begins_word: Bool[np.ndarray, " vocabulary"] | None
+    content: Content, begins_word: Bool[np.ndarray, " vocabulary"]
 ) -> Int64[np.ndarray, " tokens"]:
     """Return the word index of every token; no word spans two rows."""
-    if begins_word is None:
-        return np.arange(len(content.ids))
     first = np.diff(content.inner, prepend=False) | (np.diff(content.row, prepend=-1) != 0)
     return np.cumsum(begins_word[content.ids] | first) - 1
 

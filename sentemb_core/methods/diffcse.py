@@ -1,6 +1,6 @@
 """DiffCSE (Chuang et al. 2022): the sentence vector helps to detect edited tokens."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Literal, cast
 
 import torch
@@ -17,7 +17,7 @@ from sentemb_core.methods.parts.masked_language import (
     LanguageHead,
     load_head,
     masking,
-    require_head,
+    starting_head,
     with_masked_inputs,
 )
 from sentemb_core.methods.parts.method import (
@@ -48,16 +48,15 @@ def diffcse(settings: DiffCSE, encoder: Encoder, pretrained: HeadState | None = 
         RecipeError: there is no head, and `random_head` is not set.
     """
     require_table(encoder)
-    require_head(pretrained, random_head=settings.random_head)
+    head = starting_head(pretrained, random_head=settings.random_head)
     text = with_masked_inputs(first, masking(encoder, settings.mask_rate))
     base = simcse(SimCSE(temperature=settings.temperature), encoder, text)
-    how = settings.model_dump(include={"random_head", "sample"})
     return base.joined(
         name="diffcse",
         head=batch_norm_mlp,
         terms={"edits": (settings.weight, edit_detection(*base.views))},
         networks=lambda encoder: {
-            "discriminator": Discriminator(encoder, Generator(encoder, pretrained, **how))
+            "discriminator": Discriminator(encoder, Generator(encoder, head, settings.sample))
         },
     )
 
@@ -140,21 +139,18 @@ class Generator(nn.Module):
     Args:
         encoder: The encoder as the stage left it; a `FrozenCopy` is used as it is, and the
             generator becomes its owner.
-        head: State dict of the stage's `MaskFiller`.
-        random_head: Whether to start without a head; its edits are noise then.
+        head: State dict of the stage's `MaskFiller`; None: a random head, whose edits are noise.
         sample: `argmax`, as in the code: the likeliest token everywhere, masked or not; or
             `multinomial`, as in the paper: a random token in place of each mask.
 
     Raises:
-        RecipeError: the head is missing or does not fit.
+        RecipeError: the head does not fit.
     """
 
     def __init__(
         self,
         encoder: Encoder,
-        head: Mapping[str, Tensor] | None,
-        *,
-        random_head: bool = False,
+        head: HeadState | None,
         sample: Literal["argmax", "multinomial"] = "argmax",
     ) -> None:
         super().__init__()
@@ -165,7 +161,7 @@ class Generator(nn.Module):
             for name, weight in head.items()
             if name.startswith("language.")
         }
-        load_head(self.language, part, random_head=random_head)
+        load_head(self.language, part)
         self.language.requires_grad_(requires_grad=False)
         self.encoder = encoder if isinstance(encoder, FrozenCopy) else FrozenCopy(encoder)
 

@@ -1,6 +1,5 @@
 """InfoCSE with an auxiliary network (infocse): the sentence vector helps to fill masks."""
 
-from collections.abc import Mapping
 from typing import cast
 
 from jaxtyping import Float
@@ -14,7 +13,7 @@ from sentemb_core.methods.parts.masked_language import (
     MaskFiller,
     load_head,
     masking,
-    require_head,
+    starting_head,
     with_masked_inputs,
 )
 from sentemb_core.methods.parts.method import HeadState, Learner, Method, Rows, SampleTerm
@@ -34,7 +33,7 @@ def infocse_aux(
         RecipeError: there is no head and `random_head` is not set, or too few layers.
     """
     require_table(encoder)
-    require_head(pretrained, random_head=settings.random_head)
+    head = starting_head(pretrained, random_head=settings.random_head)
     depth = skip_layer(encoder, settings.skip_from)
     text = with_masked_inputs(first, masking(encoder, settings.mask_rate))
     base = simcse(SimCSE(temperature=settings.temperature), encoder, text)
@@ -48,8 +47,7 @@ def infocse_aux(
         networks=lambda encoder: {
             "auxiliary": AuxiliaryNetwork(
                 encoder,
-                pretrained,
-                random_head=settings.random_head,
+                head,
                 detach=settings.detach,
                 skip_from=depth,
                 layers=settings.head_layers,
@@ -66,20 +64,19 @@ class AuxiliaryNetwork(nn.Module):
 
     Args:
         encoder: Provides the lower layers. A frozen encoder (as in `rtd_mlm`) shares them.
-        random_head: Whether to start without a head (infocse, Table 4).
+        head: Of a Condenser stage; None: it starts with random weights (infocse, Table 4).
         detach: Whether the lower layers are frozen; else they learn (infocse, Table 6).
         skip_from: Number of lower layers; None: half of them (6 of 12).
 
     Raises:
-        RecipeError: the head is missing or does not fit, or there are too few layers.
+        RecipeError: the head does not fit, or there are too few layers.
     """
 
     def __init__(
         self,
         encoder: Encoder,
-        head: Mapping[str, Tensor] | None,
+        head: HeadState | None,
         *,
-        random_head: bool = False,
         detach: bool = True,
         skip_from: int | None = None,
         layers: int = 2,
@@ -87,7 +84,7 @@ class AuxiliaryNetwork(nn.Module):
         super().__init__()
         depth = skip_layer(encoder, skip_from)
         self.filler = MaskFiller(encoder, layers)
-        load_head(self.filler, head, random_head=random_head)
+        load_head(self.filler, head)
         self.lower = FrozenCopy(encoder, layers=depth) if detach else twin(encoder, layers=depth)
 
     def loss(self, rows: Rows) -> Float[Tensor, ""]:

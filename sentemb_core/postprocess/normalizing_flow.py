@@ -49,11 +49,6 @@ class Step(nn.Module):
         kept, moved = normal[:, : self.kept], normal[:, self.kept :]
         return torch.cat([kept, moved + self.added(kept)], dim=1)
 
-    def inverse(self, vectors: Float[Tensor, "n dim"]) -> Float[Tensor, "n dim"]:
-        kept, moved = vectors[:, : self.kept], vectors[:, self.kept :]
-        normal = torch.cat([kept, moved - self.added(kept)], dim=1)[:, self.order.argsort()]
-        return normal / self.log_scale.exp() - self.shift
-
 
 class NormalizingFlow(nn.Module):
     """Steps on the first dim, dim / 2, dim / 4, ... coordinates: `depth` steps a level.
@@ -83,13 +78,6 @@ class NormalizingFlow(nn.Module):
         for step in self._steps():
             vectors = torch.cat([step(vectors[:, : step.dim]), vectors[:, step.dim :]], dim=1)
         return vectors
-
-    def inverse(self, latents: Float[Tensor, "n dim"]) -> Float[Tensor, "n dim"]:
-        """Return the vectors with these latent vectors."""
-        for step in reversed(self._steps()):
-            inner = step.inverse(latents[:, : step.dim])
-            latents = torch.cat([inner, latents[:, step.dim :]], dim=1)
-        return latents
 
     def log_determinant(self) -> Float[Tensor, ""]:
         """Return the log-determinant of the Jacobian, the same at every vector."""

@@ -9,27 +9,19 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from jaxtyping import Bool, Float, Float32, Int64
 
-from sentemb_core.corpus.given import Given, given_documents
+from sentemb_core.corpus.given import Given
 from sentemb_core.document_vectors import Hit
 from sentemb_core.errors import BadDataError, OtherEncoderError, UsageError
 from sentemb_core.retrieval.dense import search
 from sentemb_core.retriever.folder import retriever_digest
 from sentemb_core.retriever.fusion import Among, Scores
 from sentemb_core.retriever.index_build import Written, write_index
-from sentemb_core.retriever.index_files import (
-    IndexFile,
-    checksums_below,
-    drafted,
-    read_index_file,
-    sizes_below,
-    stated_model,
-    write_index_file,
-)
+from sentemb_core.retriever.index_files import IndexFile, drafted, read_index_file, stated_model
 from sentemb_core.retriever.nearest import EXACT
 from sentemb_core.retriever.queries import check_queries, warn_of_tokens, warn_of_words
 from sentemb_core.retriever.retriever import Retriever
@@ -106,26 +98,19 @@ class Index:
             EmptyCorpusError, DuplicateIdError: the documents.
             StorageError: another process writes this index, or the disk is full.
         """
-        folder, digest = Path(folder), retriever_digest(retriever)
+        folder = Path(folder)
+        settings = {
+            "retriever": retriever_digest(retriever),
+            "model": model,
+            "dim": retriever.dim,
+            "exact": exact,
+            "corpus": dict(corpus or {}),
+        }
         with drafted(folder, replace=False) as draft:
             written = write_index(
-                draft,
-                retriever,
-                given_documents(documents),
-                None,
-                texts=texts,
-                exact=exact,
-                total=total,
+                draft, retriever, documents, None, settings, texts=texts, total=total
             )
-            settings = {
-                "retriever": digest,
-                "model": model,
-                "dim": retriever.dim,
-                "exact": exact,
-                "corpus": dict(corpus or {}),
-            }
-            stated = _described(draft, settings, written)
-        return cls(folder, retriever, stated)
+        return cls(folder, retriever, written.stated)
 
     @classmethod
     def open(cls, folder: str | Path, retriever: Retriever | None = None) -> "Index":
@@ -165,25 +150,23 @@ class Index:
         Raises:
             EmptyCorpusError, DuplicateIdError, StorageError: as `build`; the index stays as it was.
         """
-        stated = self.stated
-        settings = stated.model_dump(include={"retriever", "model", "dim", "exact", "corpus"})
+        earlier, own = self._stored, {"retriever", "model", "dim", "exact", "corpus"}
+        settings = self.stated.model_dump(include=own)
         if corpus is not None:
             settings["corpus"] = dict(corpus)
         with drafted(self.folder, replace=True) as draft:
             written = write_index(
                 draft,
                 self.retriever,
-                given_documents(documents),
-                self._stored,
-                texts=self._stored.has_texts,
-                exact=stated.exact,
+                documents,
+                earlier,
+                settings,
+                texts=earlier.has_texts,
                 total=total,
             )
-            described = _described(draft, settings, written)
-        self.stated = described
-        had_counterparts = self._stored.has_counterparts
+        self.stated = written.stated
         self._stored = Stored(self.folder, self.retriever.spec, self.stated)
-        if had_counterparts and not self._stored.has_counterparts:
+        if earlier.has_counterparts and not self._stored.has_counterparts:
             log.warning(
                 "No document has a counterpart any more: hits show none. If the documents have "
                 "titles, update again with --counterpart-column."
@@ -355,17 +338,3 @@ def parts_of(spec: RetrieverSpec, by: By) -> RetrieverSpec:
         f"This retriever has {part}, so it cannot search by {by}. Search by hybrid, which takes "
         "all of its parts."
     )
-
-
-def _described(draft: Path, settings: Mapping[str, Any], written: Written) -> IndexFile:
-    """Write index.json of a written draft with these settings, and return its content."""
-    stated = IndexFile(
-        **settings,
-        documents=written.documents,
-        sentences=written.sentences,
-        bytes=sizes_below(draft),
-        checksums=checksums_below(draft),
-        approximate=written.approximate,
-    )
-    write_index_file(draft, stated)
-    return stated

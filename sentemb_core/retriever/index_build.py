@@ -1,7 +1,7 @@
 """Write the files of an index: encode documents in pieces, copy what is unchanged."""
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from jaxtyping import Float32, Int64
 
 from sentemb_core.corpus.dedup import digest
+from sentemb_core.corpus.given import Given, given_documents
 from sentemb_core.corpus.table import Document, characters, in_pieces
 from sentemb_core.document_vectors import DOCUMENTS_AT_ONCE, LETTERS_AT_ONCE, SENTENCES_AT_ONCE
 from sentemb_core.encoder.truncation import Cut
@@ -28,11 +29,15 @@ from sentemb_core.retriever.index_files import (
     TEXTS,
     TOKENS,
     Approximate,
+    IndexFile,
     RaggedWriter,
+    checksums_below,
     document_schema,
     open_ragged,
+    sizes_below,
     vector_blocks,
     words_folder,
+    write_index_file,
 )
 from sentemb_core.retriever.nearest import RECALL_QUERIES, write_graph
 from sentemb_core.retriever.queries import warn_of_language, warn_of_texts
@@ -45,15 +50,13 @@ log = logging.getLogger(__name__)
 
 
 class Written(NamedTuple):
-    """Counts of a written index."""
+    """A written index: its index.json, and what differs from the earlier index."""
 
-    documents: int
-    sentences: int
+    stated: IndexFile
     encoded: int
     """Documents that were not copied from the earlier index."""
     dropped: int
     """Documents of the earlier index that are gone."""
-    approximate: Approximate | None
 
 
 @dataclass(frozen=True)
@@ -68,22 +71,22 @@ class Piece:
 def write_index(
     draft: Path,
     retriever: Retriever,
-    documents: Iterable[Document],
+    documents: Iterable[Given],
     earlier: Stored | None,
+    settings: Mapping[str, Any],
     *,
     texts: bool,
-    exact: int,
     total: int,
 ) -> Written:
-    """Write all files of an index except index.json into an empty folder.
+    """Write all files of an index into an empty folder.
 
     Args:
         draft: The folder.
         retriever: Encodes the documents.
         documents: Each has a sentence.
         earlier: An index of this retriever; the parts of its unchanged documents are copied.
+        settings: The entries of index.json (`IndexFile`) that do not depend on the documents.
         texts: Whether to store the sentences, which hits then show.
-        exact: Most documents without a graph of their vectors.
         total: Number of sentences, for the progress.
 
     Raises:
@@ -94,7 +97,8 @@ def write_index(
     ids, whole = dict[str, None](), list[str]()
     sentences, encoded, cut = 0, 0, Cut()
     limits = (DOCUMENTS_AT_ONCE, SENTENCES_AT_ONCE, LETTERS_AT_ONCE)
-    pieces = in_pieces(documents, limits, lambda each: (1, len(each.sentences), characters(each)))
+    found = given_documents(documents)
+    pieces = in_pieces(found, limits, lambda each: (1, len(each.sentences), characters(each)))
     with ExitStack() as files, progress("encode sentences", total) as update:
         write = _writers(draft, retriever, files, texts=texts)
         for some in pieces:
@@ -122,8 +126,18 @@ def write_index(
         for terms in TERMS[spec.words]:
             BM25(whole, terms=terms).save(words_folder(draft, terms))
     dropped = sum(doc_id not in ids for doc_id in earlier.ids) if earlier else 0
-    graph = _write_graph(draft, spec) if spec.vectors and len(ids) > exact else None
-    return Written(len(ids), sentences, encoded, dropped, graph)
+    has_graph = spec.vectors and len(ids) > settings["exact"]
+    graph = _write_graph(draft, spec) if has_graph else None
+    stated = IndexFile(
+        **settings,
+        documents=len(ids),
+        sentences=sentences,
+        approximate=graph,
+        bytes=sizes_below(draft),
+        checksums=checksums_below(draft),
+    )
+    write_index_file(draft, stated)
+    return Written(stated, encoded, dropped)
 
 
 Write = Callable[[Sequence[Document], Sequence[str], Piece], None]

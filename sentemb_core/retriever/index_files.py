@@ -82,12 +82,12 @@ class IndexFile(Value):
     """Most documents without a graph of their vectors."""
     bytes: dict[str, int]
     """Bytes of each file."""
-    checksums: dict[str, int] = Field(default_factory=dict[str, int])
-    """CRC-32 of each file (`checksums_below`); empty for an index of an earlier version."""
+    checksums: dict[str, int]
+    """CRC-32 of each file (`checksums_below`)."""
     approximate: Approximate | None = None
     corpus: dict[str, str | bool] = Field(default_factory=dict[str, str | bool])
     """Options that read the source (`options.CorpusOptions`), for an update; empty for documents
-    from Python, and for an index of an earlier version."""
+    from Python."""
 
     @property
     def bytes_by_part(self) -> dict[str, float]:
@@ -99,57 +99,37 @@ class IndexFile(Value):
         return parts
 
 
-class ArrayWriter:
-    """Appends rows to a .npy file, whose header gets the final number of rows at the end."""
+class RaggedWriter:
+    """Writes rows of documents to NAME.npy, and where each document starts to NAME_starts.npy."""
 
-    def __init__(self, path: Path, dtype: np.dtype, width: int | None = None) -> None:
-        self.dtype = dtype
-        self._shape: tuple[int, ...] = () if width is None else (width,)
-        self.rows = 0
-        self._file: IO[bytes] = path.open("wb")
+    def __init__(self, folder: Path, name: str, dtype: np.dtype, width: int) -> None:
+        self._dtype, self._width = dtype, width
+        self._sizes = [0]
+        self._starts = folder / f"{name}_starts.npy"
+        self._file: IO[bytes] = (folder / f"{name}.npy").open("wb")
         self._write_header()
 
-    def __enter__(self) -> "ArrayWriter":
+    def __enter__(self) -> "RaggedWriter":
         return self
 
     def __exit__(self, *_: object) -> None:
         self._file.seek(0)  # the header leaves room for a longer number
         self._write_header()
         self._file.close()
-
-    def write(self, rows: np.ndarray) -> None:
-        self._file.write(np.ascontiguousarray(rows, self.dtype).tobytes())
-        self.rows += len(rows)
-
-    def _write_header(self) -> None:
-        header = {
-            "descr": npy.dtype_to_descr(self.dtype),
-            "fortran_order": False,
-            "shape": (self.rows, *self._shape),
-        }
-        npy.write_array_header_1_0(self._file, header)
-
-
-class RaggedWriter:
-    """Writes rows of documents to NAME.npy, and where each document starts to NAME_starts.npy."""
-
-    def __init__(self, folder: Path, name: str, dtype: np.dtype, width: int) -> None:
-        self._rows = ArrayWriter(folder / f"{name}.npy", dtype, width)
-        self._starts = ArrayWriter(folder / f"{name}_starts.npy", np.dtype(np.int64))
-        self._starts.write(np.zeros(1))
-
-    def __enter__(self) -> "RaggedWriter":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._rows.__exit__()
-        self._starts.__exit__()
+        np.save(self._starts, np.cumsum(self._sizes, dtype=np.int64))
 
     def write(self, rows: Sequence[np.ndarray]) -> None:
         """Append the rows of some documents."""
-        sizes = [len(each) for each in rows]
-        self._starts.write(self._rows.rows + np.cumsum(sizes))
-        self._rows.write(np.concatenate(rows))
+        self._sizes += [len(each) for each in rows]
+        self._file.write(np.ascontiguousarray(np.concatenate(rows), self._dtype).tobytes())
+
+    def _write_header(self) -> None:
+        header = {
+            "descr": npy.dtype_to_descr(self._dtype),
+            "fortran_order": False,
+            "shape": (sum(self._sizes), self._width),
+        }
+        npy.write_array_header_1_0(self._file, header)
 
 
 def open_ragged(folder: Path, name: str) -> tuple[np.ndarray, Int64[np.ndarray, " bounds"]]:
@@ -198,10 +178,9 @@ def read_index_file(folder: Path) -> IndexFile:
     found = sizes_below(folder)
     if other := [name for name, size in stated.bytes.items() if found.get(name) != size]:
         raise damaged(folder, f"missing or cut: {', '.join(other)}")
-    if stated.checksums:
-        sums = checksums_below(folder)
-        if other := [name for name, value in stated.checksums.items() if sums.get(name) != value]:
-            raise damaged(folder, f"other bytes than were written: {', '.join(other)}")
+    sums = checksums_below(folder)
+    if other := [name for name, value in stated.checksums.items() if sums.get(name) != value]:
+        raise damaged(folder, f"other bytes than were written: {', '.join(other)}")
     return stated
 
 

@@ -29,7 +29,6 @@ QUERIES = 256
 
 Queries = Float32[np.ndarray, "queries dim"]
 Documents = Float32[np.ndarray, "documents dim"]
-Rows = Int64[np.ndarray, " _"]
 
 
 class Nearest(Protocol):

@@ -20,8 +20,9 @@ from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.corpus.validation_pool import ValidationPool, pool_sentences, unit_hash
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.evaluation.validation_scores import Scorers
+from sentemb_core.retriever.retriever import Retriever
 from sentemb_core.retriever.scores import Readings, retriever_scorers
-from sentemb_core.retriever.spec import RetrieverSpec
+from sentemb_core.retriever.spec import RetrieverSpec, Vectors
 from sentemb_core.retriever.tokens import TokenMap, TokenVectors
 from sentemb_core.retriever.vectors import Sides, side_of
 from sentemb_core.retriever.words import Texts
@@ -134,9 +135,6 @@ def write_readings(
         documents: The documents if they are known (`stored_documents`), and not to be read.
         progress: Called with the number of sentences of the longer side that are read.
     """
-    from sentemb_core.retriever.retriever import Retriever
-    from sentemb_core.retriever.spec import Vectors
-
     spec = RetrieverSpec(
         vectors=(Vectors(folder=""),),
         unit="both" if whole_texts else "sentences",
@@ -163,21 +161,16 @@ def write_readings(
         save_file(arrays, out / f"{side}.safetensors")
 
 
-class PoolTexts(NamedTuple):
-    """Both sides of a pool for each kind of query, whose words are counted once."""
-
-    texts: list[Texts]
-    documents: list[Texts]
+PoolTexts = Mapping[str, list[Texts]]
+"""Texts and documents of a pool for each kind of query; their words are counted once."""
 
 
 def pool_texts(pairs: Mapping[Query, Pair]) -> PoolTexts:
     """Return both sides of `pool_pairs` as whole texts."""
-    return PoolTexts(
-        *(
-            [Texts([" ".join(sentences) for sentences in items]) for items in side]
-            for side in _sides(pairs).values()
-        )
-    )
+    return {
+        side: [Texts([" ".join(sentences) for sentences in texts]) for texts in items]
+        for side, items in _sides(pairs).items()
+    }
 
 
 def read_readings(
@@ -186,7 +179,7 @@ def read_readings(
     """Return texts and documents as all encoders read them (`folders` by encoder)."""
     texts, documents = (
         _readings(items, {name: folder / f"{side}.safetensors" for name, folder in folders.items()})
-        for side, items in words._asdict().items()
+        for side, items in words.items()
     )
     return dict(zip(kinds, zip(texts, documents, strict=True), strict=True))
 

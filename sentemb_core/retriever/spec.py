@@ -10,6 +10,7 @@ ranked again by late interaction (`retriever.tokens`). Weights are fixed: weight
 pseudo-queries lose as much as they gain (docs/results/retriever.md).
 """
 
+from itertools import compress
 from typing import Literal
 
 from pydantic import Field, model_validator
@@ -74,21 +75,22 @@ class RetrieverSpec(Value):
         return self.model_copy(update={"best_sentence": 0.0, "words": None, "tokens": False})
 
     @property
+    def used(self) -> tuple[bool, bool, bool, bool]:
+        """Whether it has vectors, best sentences, words and tokens."""
+        return bool(self.vectors), bool(self.best_sentence), bool(self.words), self.tokens
+
+    @property
     def names(self) -> tuple[str, ...]:
         """The parts in words."""
         encoders = len(self.vectors)
-        words = {"bm25": "words", "stems_and_letters": "stems and letters of words"}
-        return (
-            *(["vectors" if encoders == 1 else f"vectors of {encoders} encoders"] * bool(encoders)),
-            *(["best sentence"] * bool(self.best_sentence)),
-            *([words[self.words]] if self.words else []),
-            *(["tokens"] * self.tokens),
-        )
+        vectors = "vectors" if encoders == 1 else f"vectors of {encoders} encoders"
+        words = "words" if self.words == "bm25" else "stems and letters of words"
+        return tuple(compress((vectors, "best sentence", words, "tokens"), self.used))
 
     @property
     def parts(self) -> int:
         """Number of parts that an index stores."""
-        return sum(map(bool, (*self.vectors, self.best_sentence, self.words, self.tokens)))
+        return len(self.vectors) + sum(self.used[1:])
 
     def described(self) -> list[str]:
         """Return a line for each part."""
@@ -96,14 +98,9 @@ class RetrieverSpec(Value):
             f"vectors of the encoder in {each.folder or 'this folder'}, weight {each.weight:g}"
             for each in self.vectors
         ]
-        sentence, words, tokens = (
-            [f"the nearest sentence of each document, weight {self.best_sentence:g}"],
-            [f"words ({(self.words or '').replace('_', ' ')}), by BM25"],
-            [f"tokens of the first {RERANKED} candidates, by late interaction"],
+        others = (
+            f"the nearest sentence of each document, weight {self.best_sentence:g}",
+            f"words ({(self.words or '').replace('_', ' ')}), by BM25",
+            f"tokens of the first {RERANKED} candidates, by late interaction",
         )
-        return [
-            *encoders,
-            *(sentence if self.best_sentence else ()),
-            *(words if self.words else ()),
-            *(tokens if self.tokens else ()),
-        ]
+        return [*encoders, *compress(others, self.used[1:])]

@@ -1,5 +1,7 @@
 """From a name to a retriever: a folder with retriever.json, or the vectors of any encoder."""
 
+import os
+
 from sentemb_core.config.run import EncoderConfig
 from sentemb_core.encoder.devices import compute_device
 from sentemb_core.encoder.start import encoder_folder, start_encoder
@@ -7,15 +9,18 @@ from sentemb_core.retriever.folder import DENSE_ONLY, RETRIEVER, ROOT, load_retr
 from sentemb_core.retriever.retriever import Retriever
 
 
-def start_retriever(name: str) -> Retriever:
-    """Return the retriever of a folder, `minilm`, a published name or a file of word vectors.
+def start_retriever(name: str | os.PathLike[str]) -> Retriever:
+    """Return the retriever of a folder, `minilm`, a Hugging Face name, or a file of word vectors.
 
-    An encoder without retriever.json gives a retriever of its vectors alone.
+    An encoder that is no retriever is one of its vectors alone. A Hugging Face name is downloaded
+    unless HF_HUB_OFFLINE is 1.
 
     Raises:
-        BadDataError: as `load_retriever`.
-        UsageError, MissingEncoderError, UnsafeModelError: as `start_encoder`.
+        UsageError: the name of a registered model, with the way to its folder.
+        MissingEncoderError: it is not on this machine.
+        BadDataError, UnsafeModelError: it is damaged, or holds pickles or code.
     """
+    name = os.fspath(name)
     folder = encoder_folder(name)
     if folder and (folder / RETRIEVER).is_file():
         return load_retriever(folder)

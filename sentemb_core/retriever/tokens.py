@@ -14,23 +14,15 @@ from pathlib import Path
 import numpy as np
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Float32, Int8, Int64
+from jaxtyping import Float, Float32, Int, Int8, Int64
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
 from sentemb_core.documents import Documents
-from sentemb_core.encoder.batching import (
-    TOKEN_BUDGET,
-    autocast,
-    equal_to,
-    evaluating,
-    length_buckets,
-)
+from sentemb_core.encoder.batching import autocast, read_in_batches, stacked
 from sentemb_core.encoder.dense import linear
-from sentemb_core.encoder.devices import one_thread_each
 from sentemb_core.encoder.encoder import Encoder
-from sentemb_core.encoder.packed_weights import packed_weights
 from sentemb_core.errors import BadDataError
 from sentemb_core.postprocess.whitening import SOFT, Whitening, fitted_whitening
 from sentemb_core.retriever.vectors import rows_of
@@ -139,48 +131,24 @@ def read_tokens(
         merged: Whether `MERGED` neighbours share a vector, in int8: the form of documents.
         progress: Called with the number of texts done, in proportion to their tokens.
     """
-    text_of = equal_to(sequences)
-    texts = [sequences[row] for row in np.unique(text_of, return_index=True)[1].tolist()]
-    lengths = np.array([len(each) for each in texts], np.int64)
-    weight = np.bincount(text_of) * lengths
-    total = max(int(weight.sum()), 1)
-    vectors = np.empty((len(texts), encoder.dim), np.float32)
-    tokens: list[np.ndarray] = [vectors[:0]] * len(texts)
-    batches = length_buckets(lengths, TOKEN_BUDGET)
-    map_there = None
-    if token_map:
-        map_there = [
-            part.detach().to(encoder.device) for part in (token_map.weight, token_map.bias)
-        ]
 
-    def read(rows: Int64[np.ndarray, " rows"]) -> tuple[np.ndarray, list[np.ndarray]]:
-        ids = torch.from_numpy(np.stack([texts[row] for row in rows])).to(encoder.device)
-        with torch.inference_mode():
-            with autocast(encoder.device, dtype):
-                pooled, states = encoder.vectors_and_states(ids, prompt)
-            of_tokens = states.float()
-            if map_there:
-                of_tokens = F.normalize(F.linear(of_tokens, *map_there), dim=-1)
-            if merged:
-                of_tokens = merged_neighbours(of_tokens)
-        return pooled.cpu().numpy(), list(of_tokens.cpu().numpy())
+    def read(ids: Int[Tensor, "rows time"]) -> tuple[np.ndarray, np.ndarray]:
+        with autocast(encoder.device, dtype):
+            pooled, states = encoder.vectors_and_states(ids, prompt)
+        of_tokens = states.float()
+        if token_map:
+            own = (part.to(encoder.device) for part in (token_map.weight, token_map.bias))
+            of_tokens = F.normalize(F.linear(of_tokens, *own), dim=-1)
+        if merged:
+            of_tokens = merged_neighbours(of_tokens)
+        return pooled.cpu().numpy(), of_tokens.cpu().numpy()
 
-    done = 0
-    with (
-        evaluating(encoder),
-        packed_weights(encoder, dtype, int(lengths.sum())),
-        one_thread_each(encoder.device) as pool,
-    ):
-        for rows, (pooled, states) in zip(batches, pool.map(read, batches), strict=True):
-            vectors[rows] = pooled
-            for row, each in zip(rows.tolist(), states, strict=True):
-                tokens[row] = each
-            done += int(weight[rows].sum())
-            if progress:
-                progress(len(sequences) * done // total)
-    of_texts = [tokens[row] for row in text_of.tolist()]
+    batches, place = read_in_batches(encoder, sequences, read, dtype, progress)
+    vectors = stacked([pooled for pooled, _ in batches], encoder.dim)[place]
+    states = [each for _, of_batch in batches for each in of_batch]
+    of_texts = [states[row] for row in place.tolist()]
     starts = np.concatenate([[0], np.cumsum([len(each) for each in of_texts])]).astype(np.int64)
-    return Read(vectors[text_of], TokenVectors(np.concatenate(of_texts), starts))
+    return Read(vectors, TokenVectors(np.concatenate(of_texts), starts))
 
 
 def merged_neighbours(tokens: Float[Tensor, "batch time dim"]) -> Tensor:

@@ -20,7 +20,7 @@ from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import DivergedError, OutOfMemoryError, StorageError, UsageError
 from sentemb_core.formats import counted
 from sentemb_core.heap import warm_heap
-from sentemb_core.methods.parts.method import Learner, Method, require_chunks, require_ranks
+from sentemb_core.methods.parts.method import Learner, Method, require_divisible
 from sentemb_core.methods.parts.views import Batch
 from sentemb_core.termination import check, cleaning_up
 from sentemb_core.training.batches import Sampler
@@ -131,8 +131,7 @@ def train(
 
 def _require_trainable(method: Method, config: TrainingConfig, ranks: Ranks) -> None:
     """Check that the method trains in these chunks and on these ranks (errors of `train`)."""
-    require_chunks(method, config.chunk)
-    require_ranks(method, config.devices)
+    require_divisible(method, config.chunk, config.devices)
     if ranks.count != config.devices:
         raise UsageError(
             f"training.devices is the number of processes that train; found {config.devices} and "

@@ -126,9 +126,13 @@ def test_tied_it_is_the_denoising_autoencoder_of_sentence_transformers(encoder, 
     torch.testing.assert_close(ours.language.bias.grad, head.decoder.bias.grad)
 
 
+WORDS = np.ones(tiny.VOCABULARY, dtype=bool)
+"""Every token is a word."""
+
+
 @given(content_rows, st.floats(0, 0.999), st.integers(0, 99))
 def test_deletion_keeps_the_order_and_at_least_one_word(rows, rate, seed):
-    view = seen(deleted(framed(rows), rate), seed=seed)
+    view = seen(deleted(reconstructed(framed(rows)), rate, WORDS), seed=seed)
     for old, new in zip(rows, listed(view.tokens), strict=True):
         assert (new[0], new[-1]) == (2, 3)
         assert new[1:-1] == [token for token in old if token in new[1:-1]]
@@ -138,7 +142,7 @@ def test_deletion_keeps_the_order_and_at_least_one_word(rows, rate, seed):
 
 def test_deletion_at_rate_0_is_plain_reconstruction():
     corpus = tiny.corpus([3, 2])
-    view = seen(deleted(first, 0.0), corpus)
+    view = seen(deleted(reconstructed(first), 0.0, WORDS), corpus)
     plain = seen(reconstructed(first), corpus)
     assert listed(view.tokens) == listed(plain.tokens) == listed(corpus.sentences)
     targets = [[IGNORED, *row[1:]] for row in listed(corpus.sentences)]
@@ -146,7 +150,7 @@ def test_deletion_at_rate_0_is_plain_reconstruction():
 
 
 def test_the_pieces_of_a_word_go_or_stay_together():
-    begins_word = np.ones(80, dtype=bool)
+    begins_word = WORDS.copy()
     begins_word[[5, 6]] = False  # 4 5 6 is one word
     text = framed([[4, 5, 6, 7]] * 200)
     view = seen(deleted(text, 0.5, begins_word))
@@ -171,5 +175,5 @@ def test_the_loss_of_damaged_sentences_is_the_sum_of_their_losses(encoder):
 
 
 def test_deletion_takes_six_words_in_ten():
-    view = seen(deleted(framed([range(4, 74)] * 300), 0.6))
+    view = seen(deleted(framed([range(4, 74)] * 300), 0.6, WORDS))
     assert np.mean([len(row) - 2 for row in view.tokens]) == pytest.approx(0.4 * 70, abs=0.5)

@@ -14,7 +14,7 @@ from tests.methods.parts.test_masked_language import replaced
 
 
 def generator(encoder, **options) -> Generator:
-    return Generator(encoder, None, random_head=True, **options)
+    return Generator(encoder, None, **options)
 
 
 def view(ids=samples.SENTENCES, inputs=samples.MASKED) -> View:

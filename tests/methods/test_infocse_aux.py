@@ -5,19 +5,21 @@ from dataclasses import replace
 import pytest
 import torch
 
+from sentemb_core.config.methods import InfoCSEAux
 from sentemb_core.errors import RecipeError
 from sentemb_core.methods.autoencoders import filled_in
 from sentemb_core.methods.condenser import condensed
 from sentemb_core.methods.diffcse import Generator
-from sentemb_core.methods.infocse_aux import AuxiliaryNetwork, aggregated
+from sentemb_core.methods.infocse_aux import AuxiliaryNetwork, aggregated, infocse_aux
 from sentemb_core.methods.parts.copies import FrozenCopy
 from sentemb_core.methods.parts.masked_language import MaskFiller, masked_language
 from sentemb_core.methods.parts.transformer_layers import embedded, token_table
+from tests import tiny
 from tests.methods import samples
 
 
 def auxiliary(encoder, **options) -> AuxiliaryNetwork:
-    return AuxiliaryNetwork(encoder, None, random_head=True, **options)
+    return AuxiliaryNetwork(encoder, None, **options)
 
 
 def test_what_stood_at_the_first_place_has_no_effect(encoder):
@@ -71,17 +73,11 @@ def test_the_head_of_a_condenser_stage_is_taken_over(encoder):
     )
 
 
-@pytest.mark.parametrize("network", [AuxiliaryNetwork, Generator])
-def test_nothing_starts_from_a_random_head_unless_asked(encoder, network):
-    with pytest.raises(RecipeError, match=r"method\.random_head=true"):
-        network(encoder, None)
-    network(encoder, None, random_head=True)
-
-
 def test_a_random_head_stays_random_where_a_trained_one_lies(encoder):
     """The ablation of infocse, Table 4: it would equal the arm it is compared with otherwise."""
     trained = MaskFiller(encoder).state_dict()
-    network = AuxiliaryNetwork(encoder, trained, random_head=True)
+    method = infocse_aux(InfoCSEAux(random_head=True), tiny.bert(), trained)
+    network = method.networks(encoder)["auxiliary"]
     assert not torch.equal(
         network.filler.state_dict()["language.dense.weight"], trained["language.dense.weight"]
     )

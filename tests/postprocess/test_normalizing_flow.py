@@ -1,4 +1,4 @@
-"""The normalizing flow: inverse, log-determinant, training, and its dense layers."""
+"""The normalizing flow: log-determinant, training, and its dense layers."""
 
 import math
 
@@ -35,15 +35,6 @@ def disturbed(dim: int, seed: int, **shape: int) -> NormalizingFlow:
 
 
 SHAPES = {"dim": st.integers(8, 20), "levels": st.integers(1, 3), "depth": st.integers(1, 3)}
-
-
-@settings(max_examples=30)
-@given(seed=st.integers(0, 1000), **SHAPES)
-def test_inverse_undoes_the_flow(seed: int, dim: int, levels: int, depth: int):
-    flow = disturbed(dim, seed, levels=levels, depth=depth)
-    vectors = torch.randn(7, dim, dtype=torch.float64)
-    torch.testing.assert_close(flow.inverse(flow(vectors)), vectors, rtol=1e-9, atol=1e-9)
-    torch.testing.assert_close(flow(flow.inverse(vectors)), vectors, rtol=1e-9, atol=1e-9)
 
 
 @settings(max_examples=20)

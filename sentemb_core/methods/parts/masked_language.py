@@ -1,6 +1,5 @@
 """Masked language modelling: masks, and heads from token states to the hidden tokens."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +16,14 @@ from sentemb_core.documents import Documents, Tokens
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import RecipeError
 from sentemb_core.methods.parts.heads import draw_weights
-from sentemb_core.methods.parts.method import Learner, Method, Rows, SampleLoss, SampleTerm
+from sentemb_core.methods.parts.method import (
+    HeadState,
+    Learner,
+    Method,
+    Rows,
+    SampleLoss,
+    SampleTerm,
+)
 from sentemb_core.methods.parts.tokenizer_tools import mask_id
 from sentemb_core.methods.parts.transformer_layers import (
     blind_to_padding,
@@ -197,26 +203,28 @@ class MaskFiller(nn.Module):
         return self.language.loss(self(vectors, early, mask), targets, table)
 
 
-def require_head(head: Mapping[str, Tensor] | None, *, random_head: bool) -> None:
-    """Check that a Condenser stage left a head, or that no head is wanted.
+def starting_head(pretrained: HeadState | None, *, random_head: bool) -> HeadState | None:
+    """Return the head of a Condenser stage; None if a method starts with a random one.
 
     Raises:
-        RecipeError: no head is given, and `random_head` is not set.
+        RecipeError: the stage left no head, and `random_head` is not set.
     """
-    if head is None and not random_head:
+    if pretrained is None and not random_head:
         raise RecipeError(HEADLESS)
+    return None if random_head else pretrained
 
 
-def load_head(network: nn.Module, head: Mapping[str, Tensor] | None, *, random_head: bool) -> None:
-    """Load the weights that a Condenser stage trained into `network`.
+def load_head(network: nn.Module, head: HeadState | None) -> None:
+    """Load the weights that a Condenser stage trained into `network`; None: it keeps its own.
 
     Args:
         network: A `MaskFiller`, or only its language head.
         head: State dict of the stage's `MaskFiller`, or the part of it for `network`.
-        random_head: Whether `network` keeps its random weights if no head is given.
+
+    Raises:
+        RecipeError: the head does not fit.
     """
-    require_head(head, random_head=random_head)
-    if head is None or random_head:
+    if head is None:
         return
     expected = {name: tuple(weight.shape) for name, weight in network.state_dict().items()}
     found = {name: tuple(weight.shape) for name, weight in head.items()}

@@ -210,29 +210,16 @@ def require_loss(method: Method) -> None:
         )
 
 
-def require_chunks(method: Method, chunk: int | None) -> None:
-    """Check that no view needs a full-batch forward pass if `chunk` is set.
+def require_divisible(method: Method, chunk: int | None, devices: int) -> None:
+    """Check that no view needs a full-batch forward pass if chunks or devices divide the batch.
 
     Raises:
         RecipeError: a view needs one.
     """
-    if method.reads_at_once and chunk is not None:
+    if method.reads_at_once and (chunk is not None or devices > 1):
         raise RecipeError(
-            f"An adversarial view of {method.name} needs all rows at once; found chunk {chunk}. "
-            "Leave chunk out, or that view"
-        )
-
-
-def require_ranks(method: Method, devices: int) -> None:
-    """Check that no view needs a full-batch forward pass on several devices.
-
-    Raises:
-        RecipeError: a view needs one.
-    """
-    if method.reads_at_once and devices > 1:
-        raise RecipeError(
-            f"An adversarial view of {method.name} needs all rows on one device; found devices "
-            f"{devices}. Leave devices at 1, or leave that view out"
+            f"An adversarial view of {method.name} needs all rows at once on one device; found "
+            f"chunk {chunk} and devices {devices}. Leave chunk and devices out, or that view"
         )
 
 

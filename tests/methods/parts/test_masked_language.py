@@ -118,12 +118,12 @@ CASES = {
     ),
     "aggregated": Case(
         aggregated,
-        lambda e: {"auxiliary": AuxiliaryNetwork(e, None, random_head=True)},
+        lambda e: {"auxiliary": AuxiliaryNetwork(e, None)},
         slow_aggregated,
     ),
     "aggregated, learning": Case(
         aggregated,
-        lambda e: {"auxiliary": AuxiliaryNetwork(e, None, random_head=True, detach=False)},
+        lambda e: {"auxiliary": AuxiliaryNetwork(e, None, detach=False)},
         slow_aggregated,
     ),
     "filled_in": Case(filled_in, lambda e: {"decoder": MaskFiller(e)}, slow_filled_in),
