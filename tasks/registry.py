@@ -28,7 +28,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from sentemb_core.errors import (
-    BrokenFileError,
     RegistryDownError,
     RegistryError,
     SentembError,
@@ -41,12 +40,14 @@ from sentemb_core.store.disk import remove, storage_errors, unique
 from sentemb_core.store.locks import file_lock
 from sentemb_core.store.machine import installed
 from sentemb_core.store.objects import File, Manifest, Store, file_digest, list_files
-from sentemb_core.store.seals import canonical, sealed, unsealed
+from sentemb_core.store.seals import canonical
 from sentemb_core.types import ArtifactRef, Json, Value
 from tasks.servers import (
     address_of,
     experiment_id,
+    known_registries,
     mlflow_client,
+    note_registry,
     own_uri,
     set_environment,
     tracking_uri,
@@ -266,38 +267,6 @@ def registered_artifacts() -> list[ArtifactRef]:
             f"{home / 'registries.txt'}."
         )
     return [version.artifact for version in versions()]
-
-
-def note_registry(home: Path) -> None:
-    """Add today's registry to the home's list of registries, one sealed address a line."""
-    line = sealed(address_of(home))
-    if line not in _lines_of(home / "registries.txt"):
-        with (home / "registries.txt").open("ab") as file:
-            file.write(b"\n" + line + b"\n")  # the first \n ends a partial line
-
-
-def known_registries(home: Path) -> list[str]:
-    """Return the registries with models of this home, as `address_of` names them.
-
-    Raises:
-        BrokenFileError: a line is damaged or not sealed.
-    """
-    file, known = home / "registries.txt", list[str]()
-    for number, line in enumerate(_lines_of(file), 1):
-        try:
-            known += [str(unsealed(line))] if line else []
-        except ValueError as error:
-            raise BrokenFileError(
-                f"Each line of {file} names a registry with models of this home, under a seal. "
-                f"Line {number} is damaged, or of an earlier version: {line[:200]!r}. Delete the "
-                "line if that registry is gone; else set MLFLOW_TRACKING_URI to it and register a "
-                "run again, which writes the line."
-            ) from error
-    return known
-
-
-def _lines_of(file: Path) -> list[bytes]:
-    return file.read_bytes().splitlines() if file.exists() else []
 
 
 def has_registry() -> bool:

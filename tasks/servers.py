@@ -1,4 +1,4 @@
-"""The servers of a home: which Prefect or MLflow server answers, and the client of MLflow."""
+"""The servers of a home: which one answers, the client of MLflow, and the registries in use."""
 
 import base64
 import http.client
@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from sentemb_core.errors import RegistryDownError
+from sentemb_core.errors import BrokenFileError, RegistryDownError
 from sentemb_core.redaction import redacted
 from sentemb_core.store.locks import file_lock, is_locked
+from sentemb_core.store.seals import sealed, unsealed
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -219,6 +220,38 @@ def address_of(home: Path) -> str:
     """The tracker's address without a password; a fixed name for the home's own database."""
     own = tracking_uri(home) == own_uri(home)
     return "the home's own mlflow.db" if own else redacted(tracking_uri(home)).rstrip("/")
+
+
+def note_registry(home: Path) -> None:
+    """Add today's registry to the home's list of registries, one sealed address a line."""
+    line = sealed(address_of(home))
+    if line not in _lines_of(home / "registries.txt"):
+        with (home / "registries.txt").open("ab") as file:
+            file.write(b"\n" + line + b"\n")  # the first \n ends a partial line
+
+
+def known_registries(home: Path) -> list[str]:
+    """Return the registries with models of this home, as `address_of` names them.
+
+    Raises:
+        BrokenFileError: a line is damaged or not sealed.
+    """
+    file, known = home / "registries.txt", list[str]()
+    for number, line in enumerate(_lines_of(file), 1):
+        try:
+            known += [str(unsealed(line))] if line else []
+        except ValueError as error:
+            raise BrokenFileError(
+                f"Each line of {file} names a registry with models of this home, under a seal. "
+                f"Line {number} is damaged, or of an earlier version: {line[:200]!r}. Delete the "
+                "line if that registry is gone; else set MLFLOW_TRACKING_URI to it and register a "
+                "run again, which writes the line."
+            ) from error
+    return known
+
+
+def _lines_of(file: Path) -> list[bytes]:
+    return file.read_bytes().splitlines() if file.exists() else []
 
 
 def server_address(home: Path) -> str | None:

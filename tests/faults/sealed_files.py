@@ -14,7 +14,7 @@ from sentemb_core.store.stages import Running
 from sentemb_core.training.checkpoint import Checkpoint, last_checkpoint, save_checkpoint
 from sentemb_core.types import ArtifactRef
 from tasks.delivery import Event, Sent, Spool, digest_of
-from tasks.registry import known_registries, note_registry
+from tasks.servers import known_registries, note_registry
 
 KINDS = (
     "record of a stage",

@@ -41,16 +41,21 @@ from tasks.registered_encoders import canaries_of, find_encoder
 from tasks.registry import (
     find_version,
     fingerprint_of,
-    known_registries,
     lookup,
-    note_registry,
     register,
     registered_artifacts,
     registry_client,
     version_in_database,
     versions,
 )
-from tasks.servers import EXPERIMENT, experiment_id, mlflow_client, tracking_uri
+from tasks.servers import (
+    EXPERIMENT,
+    experiment_id,
+    known_registries,
+    mlflow_client,
+    note_registry,
+    tracking_uri,
+)
 from tests.examples import fixed
 from tests.retriever.made import retriever
 from tests.tiny import static
