@@ -1,6 +1,6 @@
 """The installed faiss package. It is looked up without an import, which would load torch."""
 
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import distributions
 
 from sentemb_core.errors import UsageError
 
@@ -9,7 +9,7 @@ WHEELS = ("faiss-cpu", "faiss-gpu")
 
 def installed_faiss() -> list[str]:
     """The faiss wheels that are installed."""
-    return [wheel for wheel in WHEELS if _version(wheel)]
+    return [wheel for wheel in WHEELS if any(distributions(name=wheel))]
 
 
 def check_faiss(*, needed: bool) -> None:
@@ -29,10 +29,3 @@ def check_faiss(*, needed: bool) -> None:
             "k-means needs faiss-cpu or faiss-gpu, found neither. Install sentemb[cpu] or "
             "sentemb[gpu], or set clustering = 'partition'."
         )
-
-
-def _version(distribution: str) -> str | None:
-    try:
-        return version(distribution)
-    except PackageNotFoundError:
-        return None

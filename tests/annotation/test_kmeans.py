@@ -95,7 +95,7 @@ def test_a_broken_vector_is_refused_before_faiss_sees_it():
     ],
 )
 def test_two_faiss_wheels_or_none_are_refused(monkeypatch, installed, values):
-    monkeypatch.setattr(faiss_wheels, "_version", lambda name: "1" if name in installed else None)
+    monkeypatch.setattr(faiss_wheels, "distributions", lambda name: {name} & installed)
     with pytest.raises(UsageError, match=values):
         import_faiss()
 

@@ -266,7 +266,7 @@ def test_no_initialiser_trains_for_a_method_that_cannot_learn_from_the_documents
 def test_two_faiss_wheels_or_none_for_k_means_are_refused_before_any_stage(
     call, corpus_file: Path, monkeypatch, plan: list[str], wheels: int, options, values: str
 ):
-    monkeypatch.setattr(faiss_wheels, "_version", lambda name: "1" if wheels else None)
+    monkeypatch.setattr(faiss_wheels, "distributions", lambda name: range(wheels))
     columns = ("--id-column", "id", "--sentences-column", "sentences")
     code, _, errors = call("run", str(corpus_file), *columns, *options, *plan)
     assert code == 2
@@ -287,7 +287,7 @@ def test_two_faiss_wheels_or_none_for_k_means_are_refused_before_any_stage(
 def test_no_verb_runs_with_two_faiss_wheels(call, monkeypatch, tmp_path: Path, verb: str):
     for file in ("sts_sts12", "ir_cranfield_docs", "ir_cranfield_queries", "ir_cranfield_qrels"):
         (tmp_path / f"{file}.parquet").touch()
-    monkeypatch.setattr(faiss_wheels, "_version", lambda name: "1")
+    monkeypatch.setattr(faiss_wheels, "distributions", lambda name: {name})
     monkeypatch.setattr("flows.cli.execute.served", lambda *_: pytest.fail("it began"))
     code, output, errors = call(*verb.replace("DATA", str(tmp_path)).split())
     assert (code, output) == (2, "")
@@ -296,5 +296,5 @@ def test_no_verb_runs_with_two_faiss_wheels(call, monkeypatch, tmp_path: Path, v
 
 
 def test_a_partition_needs_no_faiss(corpus_file: Path, monkeypatch):
-    monkeypatch.setattr(faiss_wheels, "_version", lambda name: None)
+    monkeypatch.setattr(faiss_wheels, "distributions", lambda name: ())
     check_run(settings(None, {"corpus.source": str(corpus_file)}, []))
