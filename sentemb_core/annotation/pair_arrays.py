@@ -23,7 +23,6 @@ def cluster_pairs(
     min_distance: int = 1,
     seed: int = 0,
     texts: Int64[np.ndarray, " sentences"] | None = None,
-    chunk: int = CHUNK,
 ) -> Iterator[Chunk]:
     """Yield all pairs (i < j) of canonical sentences that share a cluster, sorted by (i, j).
 
@@ -41,7 +40,6 @@ def cluster_pairs(
         seed: Decides the order of the circles.
         texts: Hash of each sentence, which `max_partners` needs. The order comes from the hashes
             and the seed alone, so shards change nothing.
-        chunk: About this many pairs are yielded at once.
     """
     if not len(labels):
         return
@@ -50,11 +48,11 @@ def cluster_pairs(
     giving = np.ones(len(labels), np.bool_) if held_out is None else ~held_out[documents]
     first = int(offsets[0])
     if max_partners is None:
-        chunks = _all_pairs(cluster, giving, chunk)
+        chunks = _all_pairs(cluster, giving)
     else:
         assert texts is not None, "the order of a circle comes from the texts"
         draws = texts.view(np.uint64) * np.uint64(np.random.PCG64(seed).random_raw() | 1)
-        chunks = _circle_pairs(cluster, giving, documents, draws, max_partners, chunk)
+        chunks = _circle_pairs(cluster, giving, documents, draws, max_partners)
     for i, j in chunks:
         apart = j - i >= min_distance if min_distance > 1 else slice(None)
         yield i[apart] + first, j[apart] + first
@@ -69,7 +67,7 @@ def edge_pairs(
 
 
 def _all_pairs(
-    cluster: Int64[np.ndarray, " sentences"], giving: Bool[np.ndarray, " sentences"], chunk: int
+    cluster: Int64[np.ndarray, " sentences"], giving: Bool[np.ndarray, " sentences"]
 ) -> Iterator[Chunk]:
     """Every sentence with the later sentences of its cluster."""
     order = np.argsort(cluster, kind="stable")
@@ -77,7 +75,7 @@ def _all_pairs(
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
     later = np.where(giving, (start + size)[place] - place - 1, 0)
-    for owners in _cut(np.arange(len(order)), later, chunk):
+    for owners in _cut(np.arange(len(order)), later):
         i, step = _repeated(owners, later[owners])
         yield i, order[place[i] + 1 + step]
 
@@ -88,7 +86,6 @@ def _circle_pairs(
     documents: Int64[np.ndarray, " sentences"],
     draws: np.ndarray,
     max_partners: int,
-    chunk: int,
 ) -> Iterator[Chunk]:
     """Every sentence with the next sentences on its cluster's circle, in chunks of documents."""
     order = np.lexsort((draws, cluster))
@@ -100,7 +97,7 @@ def _circle_pairs(
     bounds = np.concatenate([[0], np.flatnonzero(np.diff(documents)) + 1])
     per_document = np.add.reduceat(ahead, bounds)
     starts = [*bounds.tolist(), len(order)]
-    for part in _cut(np.arange(len(bounds)), per_document, chunk):
+    for part in _cut(np.arange(len(bounds)), per_document):
         places = np.arange(starts[part[0]], starts[part[-1] + 1])
         own, step = _repeated(places, ahead[places])
         distance = np.where(step < near[own], step + 1, size[own] // 2)
@@ -118,12 +115,10 @@ def _extents(
     return np.repeat(starts, sizes), np.repeat(sizes, sizes)
 
 
-def _cut(items: Sizes, counts: Sizes, limit: int) -> list[Sizes]:
-    """Runs of consecutive items whose counts add up to about the limit."""
-    if not len(items):
-        return []
+def _cut(items: Sizes, counts: Sizes) -> list[Sizes]:
+    """Runs of consecutive items whose counts add up to about `CHUNK`."""
     before = np.cumsum(counts) - counts
-    return np.split(items, np.flatnonzero(np.diff(before // limit)) + 1)
+    return np.split(items, np.flatnonzero(np.diff(before // CHUNK)) + 1)
 
 
 def _repeated(items: Sizes, counts: Sizes) -> Chunk:

@@ -3,9 +3,11 @@
 from itertools import combinations, pairwise
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sentemb_core.annotation import pair_arrays
 from sentemb_core.annotation.pair_arrays import cluster_pairs, edge_pairs
 from sentemb_core.annotation.pruning import Edges
 
@@ -20,9 +22,13 @@ def arrays(documents: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
     return labels, np.cumsum([0, *map(len, documents)])
 
 
-def listed(labels: np.ndarray, offsets: np.ndarray, **options) -> list[tuple[int, int]]:
+def listed(
+    labels: np.ndarray, offsets: np.ndarray, chunk: int = pair_arrays.CHUNK, **options
+) -> list[tuple[int, int]]:
     texts = np.arange(offsets[0], offsets[-1])  # a hash of each sentence
-    chunks = list(cluster_pairs(labels, offsets, texts=texts, **options))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pair_arrays, "CHUNK", chunk)
+        chunks = list(cluster_pairs(labels, offsets, texts=texts, **options))
     return [(i, j) for ci, cj in chunks for i, j in zip(ci.tolist(), cj.tolist(), strict=True)]
 
 
@@ -102,9 +108,10 @@ def test_edges_of_held_out_documents_are_no_pairs():
     assert (i.tolist(), j.tolist()) == ([13], [14])
 
 
-def test_chunks_of_a_large_cluster_are_bounded():
+def test_chunks_of_a_large_cluster_are_bounded(monkeypatch):
+    monkeypatch.setattr(pair_arrays, "CHUNK", 10_000)
     labels, offsets = np.zeros(1_000, np.int32), np.array([0, 1_000])
-    sizes = [len(i) for i, _ in cluster_pairs(labels, offsets, chunk=10_000)]
+    sizes = [len(i) for i, _ in cluster_pairs(labels, offsets)]
     assert sum(sizes) == 499_500
     assert max(sizes) < 10_000 + 1_000
 
