@@ -4,7 +4,7 @@ import logging
 import os
 import re
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from sentemb_core.errors import CorruptArtifactError, StorageError
@@ -56,15 +56,7 @@ def collect(
     garbage = _unreachable(store, roots, keep_runs)
     total = sum(1 for _ in store.objects.glob(ARTIFACTS))
     sizes = {path: _size(path) for paths in garbage.values() for path in paths}
-    removed = garbage
-    if not dry_run:
-        unused = list(_still_unused(store, garbage.pop("objects"), began))
-        digests = {path.name for path in unused}
-        useless = (path for path in garbage.pop("records") if _is_useless(store, path, digests))
-        removed = {"records": _remove_all(store, useless)}  # first: no run finds the artifacts now
-        removed["objects"] = _remove_all(store, _still_unused(store, unused, began))
-        removed["work"] = [path for path in garbage.pop("work") if _remove_work(store, path)]
-        removed |= {kind: _remove_all(store, paths) for kind, paths in garbage.items()}
+    removed = garbage if dry_run else _removed(store, garbage, began)
     report = Garbage(
         counts={kind: len(paths) for kind, paths in removed.items()},
         bytes=sum(sizes[path] for paths in removed.values() for path in paths),
@@ -109,6 +101,21 @@ def _unreachable(
             for path in _children(store.root / folder)
             if path.suffix == LOCK and _is_abandoned(path, WEEK)
         ],
+    }
+
+
+def _removed(
+    store: Store, garbage: Mapping[str, list[Path]], began: float
+) -> dict[str, list[Path]]:
+    """Remove the garbage that is unused since the beginning, and return it by kind."""
+    unused = list(_still_unused(store, garbage["objects"], began))
+    digests = {path.name for path in unused}
+    useless = (path for path in garbage["records"] if _is_useless(store, path, digests))
+    return {
+        "records": _remove_all(store, useless),  # first: no run finds the artifacts then
+        "objects": _remove_all(store, _still_unused(store, unused, began)),
+        "work": [path for path in garbage["work"] if _remove_work(store, path)],
+        **{kind: _remove_all(store, garbage[kind]) for kind in ("drafts", "quarantined", "locks")},
     }
 
 

@@ -174,7 +174,7 @@ class Store:
         """
         if self.shared and not self.holds(ref):
             self._fetch(self.shared, ref)
-        self.verify(ref, deep=False)
+        self.verify(ref)
         return self.folder(ref.digest) / "data"
 
     def find(self, beginning: str) -> ArtifactRef:
@@ -198,13 +198,13 @@ class Store:
     def holds(self, ref: ArtifactRef) -> bool:
         """Return whether the artifact is present and whole."""
         try:
-            self.verify(ref, deep=False)
+            self.verify(ref)
         except CorruptArtifactError:
             return False
         return True
 
-    def verify(self, ref: ArtifactRef, deep: bool = True) -> None:
-        """Compare an artifact with its digest; `deep` ignores the hashes of earlier calls.
+    def verify(self, ref: ArtifactRef) -> None:
+        """Compare an artifact with its digest.
 
         Raises:
             CorruptArtifactError: absent, or broken and now in `quarantine/`.
@@ -215,7 +215,7 @@ class Store:
                 f"Artifact {ref} is not in the store at {self.root}. {COMPUTE_AGAIN}"
             )
         try:
-            actual = verified(folder, deep=deep).ref
+            actual = verified(folder, deep=False).ref
         except CorruptArtifactError as error:
             self.set_aside(folder, f"{error} Its stage will rebuild it.")
             raise CorruptArtifactError(f"{error.args[0]} {COMPUTE_AGAIN}") from error

@@ -206,7 +206,7 @@ def _unusable(store: Store, ref: ArtifactRef) -> str | None:
     """Return why an artifact cannot be used; None if it can."""
     was_present = os.path.lexists(store.folder(ref.digest))  # raises nothing
     try:
-        store.verify(ref, deep=False)
+        store.verify(ref)
     except CorruptArtifactError:
         if store.is_shared(ref):
             return None

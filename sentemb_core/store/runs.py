@@ -81,21 +81,21 @@ class Run(Value):
 class RunLog:
     """The active run of this context; several threads may share it.
 
-    `used` holds each stage that this process used, once, in order of first use; `uses` repeats a
-    stage with every use. A stage that an earlier process of the same run computed is no hit.
+    `uses` repeats a stage with every use in this process. A stage that an earlier process of the
+    same run computed is no hit.
     """
 
     def __init__(self, store: Store, run: Run) -> None:
         self.store = store
         self.run = run
         self.uses: list[Used] = []
-        self._used: dict[object, Used] = {}
         self._known: dict[object, Used] = {used.work: used for used in run.stages}
         self._lock = Lock()
 
     @property
     def used(self) -> list[Used]:
-        return list(self._used.values())
+        """Return each stage that this process used, once, in order of first use."""
+        return list({used.work: used for used in self.uses}.values())
 
     def update(self, **changes: object) -> None:
         """Change fields of the run (`outputs=[...]`, ...) and write it."""
@@ -110,9 +110,7 @@ class RunLog:
             if used.work not in self._known:
                 _append(self.store, self.run.id, used)  # may fail on a full disk: then not known
                 self.run = self.run.model_copy(update={"stages": [*self.run.stages, used]})
-            first = self._known.setdefault(used.work, used)
-            self.uses.append(first)
-            self._used.setdefault(used.work, first)
+            self.uses.append(self._known.setdefault(used.work, used))
 
     def with_uses(self, items: Iterable[Item]) -> Iterator[tuple[Item, list[Used]]]:
         """Yield each item with the stages, each once, that were used to make it."""

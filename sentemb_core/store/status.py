@@ -107,15 +107,14 @@ def inputs_of(parts: Json) -> set[str]:
 
 def differences(old: Json, new: Json) -> list[str]:
     """Return sorted differences such as `arguments.config.top_k 1 -> 2`; code comes first."""
+
+    def side(parts: Json, name: str) -> str:
+        return short(parts[name]) if name in parts else "absent"
+
     changed = [name for name in sorted(old.keys() | new.keys()) if old.get(name) != new.get(name)]
-    named = [name for name in changed if name != "code"]
     code = ["code changed"] if "code" in changed else []
-    texts = [
-        tuple(short(parts[name]) if name in parts else "absent" for parts in (old, new))
-        for name in named
-    ]
     return code + [
-        f"{name} {before} -> {after}" for name, (before, after) in zip(named, texts, strict=True)
+        f"{name} {side(old, name)} -> {side(new, name)}" for name in changed if name != "code"
     ]
 
 

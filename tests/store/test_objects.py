@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from sentemb_core.errors import CorruptArtifactError, StorageError, UsageError
 from sentemb_core.store import disk
-from sentemb_core.store.objects import SETTLED, Store, file_digest
+from sentemb_core.store.objects import SETTLED, Store, file_digest, verified
 from sentemb_core.types import ArtifactRef
 
 
@@ -231,7 +231,7 @@ def test_an_unchanged_file_is_hashed_once_per_process(store, put, monkeypatch, p
     store.path(ref)
     Store(store.root).path(ref)
     assert hashed() == 1
-    store.verify(ref, deep=True)
+    verified(store.folder(ref.digest), deep=True)
     assert hashed() == 2
 
 
