@@ -213,7 +213,6 @@ def terminal_table(
     *,
     folded: bool = False,
     title: str = "",
-    caption: str = "",
 ) -> "Table":
     """A table for the terminal; brackets in a text are not markup.
 
@@ -223,12 +222,11 @@ def terminal_table(
         numbers: Columns to align on the right.
         folded: Wrap a long word, so it can be copied; otherwise cut it.
         title: Above the table.
-        caption: Below the table.
     """
     from rich.table import Table
 
     overflow = "fold" if folded else "ellipsis"
-    table = Table(box=None, title=plain(title), caption=plain(caption), caption_justify="left")
+    table = Table(box=None, title=plain(title))
     for place, name in enumerate(head):
         justify = "right" if place in numbers else "left"
         table.add_column(plain(name), justify=justify, overflow=overflow)

@@ -88,12 +88,8 @@ def encoded(encoder: Encoder, folder: Path) -> Iterator[Piece]:
     """
     file = folder / "documents.parquet"
     done, cut = 0, Cut()
-    limits = (DOCUMENTS_AT_ONCE, SENTENCES_AT_ONCE, LETTERS_AT_ONCE)
-    pieces = in_pieces(
-        read_documents(file), limits, lambda each: (1, len(each.sentences), characters(each))
-    )
     with progress("encode sentences", sentence_count(file)) as update:
-        for some in pieces:
+        for some in encoded_at_once(read_documents(file)):
             rows = sentence_rows(some)
             tokens = encoder.tokenise(rows["sentence"].to_pylist(), "sentence", cut)
             with naming_documents(partial(_place, rows)):
@@ -103,6 +99,12 @@ def encoded(encoder: Encoder, folder: Path) -> Iterator[Piece]:
             yield of_sentences(encoder, rows, vectors)
             done += len(rows)
     log.info("%s", cut.line("sentences"))
+
+
+def encoded_at_once(documents: Iterable[Document]) -> Iterator[list[Document]]:
+    """Yield the documents in pieces that are encoded at once."""
+    limits = (DOCUMENTS_AT_ONCE, SENTENCES_AT_ONCE, LETTERS_AT_ONCE)
+    return in_pieces(documents, limits, lambda each: (1, len(each.sentences), characters(each)))
 
 
 def _place(rows: Any, row: int) -> tuple[str, int]:

@@ -14,8 +14,8 @@ from jaxtyping import Float32, Int64
 
 from sentemb_core.corpus.dedup import digest
 from sentemb_core.corpus.given import Given, given_documents
-from sentemb_core.corpus.table import Document, characters, in_pieces
-from sentemb_core.document_vectors import DOCUMENTS_AT_ONCE, LETTERS_AT_ONCE, SENTENCES_AT_ONCE
+from sentemb_core.corpus.table import Document
+from sentemb_core.document_vectors import encoded_at_once
 from sentemb_core.encoder.truncation import Cut
 from sentemb_core.errors import DuplicateIdError, EmptyCorpusError
 from sentemb_core.progress import progress
@@ -96,12 +96,9 @@ def write_index(
     spec = retriever.spec
     ids, whole = dict[str, None](), list[str]()
     sentences, encoded, cut = 0, 0, Cut()
-    limits = (DOCUMENTS_AT_ONCE, SENTENCES_AT_ONCE, LETTERS_AT_ONCE)
-    found = given_documents(documents)
-    pieces = in_pieces(found, limits, lambda each: (1, len(each.sentences), characters(each)))
     with ExitStack() as files, progress("encode sentences", total) as update:
         write = _writers(draft, retriever, files, texts=texts)
-        for some in pieces:
+        for some in encoded_at_once(given_documents(documents)):
             _require_new(some, ids)
             if spec.vectors and not sentences:
                 root = retriever.encoders[spec.vectors[0].folder]
