@@ -125,8 +125,6 @@ def checked_document(
     text: Any = row.text
     running = row.sentences is None and isinstance(text, str)
     if title and running and (body := title.text_below(text)) is not None:
-        if not body.strip():
-            raise RefusedError("only-counterpart", text)
         row = row._replace(text=body)
         counts["counterpart_sentences"] += 1
     split_sentences = _sentences(row, config, split)

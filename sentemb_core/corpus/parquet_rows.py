@@ -41,6 +41,10 @@ ELEMENT_BYTES = 16
 """What an element of a list counts beside its text."""
 
 
+_Record = dict[str, object] | tuple[str, str | None]
+"""The values of a row, or the reason code and text of a refused one."""
+
+
 class _Unread:
     """A value of a type that is neither text nor id, such as a date. It is not decoded."""
 
@@ -139,40 +143,34 @@ def arrow_rows(
             )
         for record in _records(batch, sizes.tolist(), limit):
             where = f"{name}, row {number}"
-            if isinstance(record, str):
-                yield BadRow(where, number, *_REFUSED[record])
+            if isinstance(record, tuple):
+                yield BadRow(where, number, *record)
             else:
                 yield columns.row(where, number, record)
             number += 1
 
 
-_REFUSED = {
-    "encoding": ("encoding", "a string that is not UTF-8"),
-    "over-long": ("over-long", None),
-}
-
-
-def _records(batch: Batch, sizes: list[int], limit: int) -> Iterator[dict[str, object] | str]:
-    """Yield rows as dicts, or why a row has none. Rows are decoded some megabytes at a time."""
+def _records(batch: Batch, sizes: list[int], limit: int) -> Iterator[_Record]:
+    """Yield rows, decoded some megabytes at a time."""
     first = held = 0
     for row, size in enumerate(sizes):
         if size > limit or held + size > ROW_BYTES:
             yield from _decoded(batch.slice(first, row - first))
             first, held = row, 0
         if size > limit:
-            yield "over-long"
+            yield "over-long", None
             first = row + 1
         else:
             held += size
     yield from _decoded(batch.slice(first))
 
 
-def _decoded(batch: Batch) -> Iterator[dict[str, object] | str]:
+def _decoded(batch: Batch) -> Iterator[_Record]:
     try:
         columns = [_values(column) for column in batch.columns]
     except UnicodeDecodeError:
         if len(batch) == 1:
-            yield "encoding"
+            yield "encoding", "a string that is not UTF-8"
         else:
             for row in range(len(batch)):
                 yield from _decoded(batch.slice(row, 1))

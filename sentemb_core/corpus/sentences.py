@@ -154,9 +154,8 @@ def _parts(text: str) -> Iterator[str]:
     months = {match.end() for match in _MONTH.finditer(text)}
     starts = [sentence[0].offset for sentence in segmenter.segment(tokens)]
     starts = [start for start in starts if start not in months]
-    for start, stop in zip([0, *starts[1:]], [*starts[1:], len(text)], strict=True):
-        if sentence := " ".join(text[start:stop].split()):
-            yield sentence
+    for start, stop in pairwise([0, *starts[1:], len(text)]):
+        yield from whole_text(text[start:stop])
 
 
 def is_dense(text: str, marks: str, least: int) -> bool:
