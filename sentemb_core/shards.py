@@ -1,6 +1,6 @@
 """Tables in shards: memory-mapped Arrow files of one record batch each, and their row ranges."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,23 +39,26 @@ def mapped_vectors(path: Path) -> Float[np.ndarray, "n dim"]:
 
 
 def by_shard(
-    wanted: Int64[np.ndarray, " n"], ends: Int64[np.ndarray, " shards"], what: str
-) -> Iterator[tuple[int, Int64[np.ndarray, " places"]]]:
-    """Yield each shard that holds wanted rows, and the positions of these rows in `wanted`.
+    wanted: Sequence[int] | Int64[np.ndarray, " n"],
+    starts: Int64[np.ndarray, " bounds"],
+    what: str,
+) -> Iterator[tuple[int, Int64[np.ndarray, " places"], Int64[np.ndarray, " places"]]]:
+    """Yield each shard with wanted rows, their positions in `wanted`, and their rows in the shard.
 
     Args:
         wanted: Indices of rows, in any order.
-        ends: End of each shard's rows.
+        starts: First row of each shard and, last, the number of rows.
         what: Name of a row, for the error.
 
     Raises:
         IndexError: a row outside all shards.
     """
-    count = int(ends[-1]) if len(ends) else 0
-    if len(wanted) and (wanted.min() < 0 or wanted.max() >= count):
+    rows = np.asarray(wanted, dtype=np.int64)
+    if len(rows) and (rows.min() < 0 or rows.max() >= starts[-1]):
         raise IndexError(
-            f"A {what} index lies in 0..{count - 1}; found {wanted.min()}..{wanted.max()}"
+            f"A {what} index lies in 0..{starts[-1] - 1}; found {rows.min()}..{rows.max()}"
         )
-    shard_of = np.searchsorted(ends, wanted, side="right")
+    shard_of = np.searchsorted(starts, rows, side="right") - 1
     for shard in np.unique(shard_of).tolist():
-        yield shard, np.flatnonzero(shard_of == shard)
+        places = np.flatnonzero(shard_of == shard)
+        yield shard, places, rows[places] - starts[shard]

@@ -134,16 +134,18 @@ def add_related(
     A shard gets the `relatedness` of all sentences; a whole corpus estimates its own.
     """
     from sentemb_core.annotation.embeddings import Embeddings
-    from sentemb_core.annotation.graph import write_related
+    from sentemb_core.annotation.graph import estimated_relatedness, write_related
     from sentemb_core.annotation.relatedness import Relatedness
     from sentemb_core.corpus.tokens import TokenCorpus
 
     corpus = TokenCorpus.open(artifact_path(sentences))
-    stored = read_json(relatedness, "relatedness") if relatedness else None
-    model = Relatedness.from_json(stored) if stored else None
+    vectors = Embeddings(artifact_path(embeddings))
+    if relatedness:
+        model = Relatedness.from_json(read_json(relatedness, "relatedness"))
+    else:
+        model = estimated_relatedness(corpus, vectors, seed, min_distance)
     with new_artifact("edges") as draft:
-        vectors = Embeddings(artifact_path(embeddings))
-        write_related(corpus, vectors, artifact_path(edges), seed, draft.path, min_distance, model)
+        write_related(corpus, vectors, artifact_path(edges), model, seed, min_distance, draft.path)
     return draft.ref
 
 

@@ -37,16 +37,15 @@ class Clusters:
 
     def of(self, sentences: Int64[np.ndarray, " n"]) -> Int32[np.ndarray, " n"]:
         """The labels of these sentences, in the given order."""
-        wanted = np.empty(len(sentences), np.int32)
-        for k, places in by_shard(sentences, self._ends, "sentence"):
-            labels = self.shard(k)
-            wanted[places] = labels[sentences[places] - (self._ends[k] - len(labels))]
-        return wanted
+        labels = np.empty(len(sentences), np.int32)
+        for k, places, rows in by_shard(sentences, self._starts, "sentence"):
+            labels[places] = self.shard(k)[rows]
+        return labels
 
     @cached_property
-    def _ends(self) -> Int64[np.ndarray, " shards"]:
-        """End of the sentences of each shard."""
-        return np.cumsum([pq.read_metadata(file).num_rows for file in self._files])
+    def _starts(self) -> Int64[np.ndarray, " bounds"]:
+        """First sentence of each shard and, last, the number of sentences."""
+        return np.cumsum([0, *(pq.read_metadata(file).num_rows for file in self._files)])
 
 
 def churn(corpus: TokenCorpus, one: Clusters, other: Clusters) -> float:

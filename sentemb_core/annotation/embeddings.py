@@ -94,10 +94,9 @@ class Embeddings:
         self, indices: Sequence[int] | Int64[np.ndarray, " n"]
     ) -> Float32[np.ndarray, "n dim"]:
         """The vectors of these sentences, in the given order."""
-        wanted = np.asarray(indices, dtype=np.int64)
-        vectors = np.empty((len(wanted), self.dim), dtype=np.float32)
-        for k, places in by_shard(wanted, self._starts[1:], "sentence"):
-            vectors[places] = mapped_vectors(self._files[k])[wanted[places] - self._starts[k]]
+        vectors = np.empty((len(indices), self.dim), dtype=np.float32)
+        for k, places, rows in by_shard(indices, self._starts, "sentence"):
+            vectors[places] = mapped_vectors(self._files[k])[rows]
         return vectors
 
 

@@ -25,7 +25,7 @@ from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.encoder.batching import naming_documents
 from sentemb_core.progress import progress
 from sentemb_core.shards import read_arrow, write_arrow
-from sentemb_core.store.parts import files_in, parts_of
+from sentemb_core.store.parts import files_in
 
 SAMPLE = 30_000
 """Pairs within documents, and as many across, for an estimate: the error of its share is .01."""
@@ -77,29 +77,17 @@ def comparisons(
 
 def write_edges(graph: Path, top_k: int, mutual: bool, out: Path) -> None:
     """Write the kept edges of every shard of a graph (mutual, Eq. 3: `pruning.prune_to_top_k`)."""
-    stored = Graph(graph)
-    for k in range(len(stored)):
-        save_edges(prune_to_top_k(stored.shard(k), top_k, mutual=mutual), k, out)
+    for k, file in enumerate(sorted(graph.glob("graph-*.arrow"))):
+        save_edges(prune_to_top_k(read_neighbours(file), top_k, mutual=mutual), k, out)
 
 
-class Graph:
-    """The graph that `write_graph` wrote."""
-
-    def __init__(self, path: Path) -> None:
-        self._files = sorted(path.glob("graph-*.arrow"))
-
-    def __len__(self) -> int:
-        """Number of shards."""
-        return len(self._files)
-
-    def shard(self, k: int) -> Neighbours:
-        batch = read_arrow(self._files[k])
-        degree = batch.schema.field("neighbour").type.list_size
-        first = int(batch.schema.metadata[b"first_sentence"])
-        index, weight = (
-            column.flatten().to_numpy().reshape(-1, degree) for column in batch.columns
-        )
-        return Neighbours(first, index, weight)
+def read_neighbours(file: Path) -> Neighbours:
+    """The neighbours that `write_graph` wrote to the file of one shard."""
+    batch = read_arrow(file)
+    degree = batch.schema.field("neighbour").type.list_size
+    first = int(batch.schema.metadata[b"first_sentence"])
+    index, weight = (column.flatten().to_numpy().reshape(-1, degree) for column in batch.columns)
+    return Neighbours(first, index, weight)
 
 
 class PrunedGraph:
@@ -107,7 +95,7 @@ class PrunedGraph:
 
     def __init__(self, path: Path, corpus: TokenCorpus) -> None:
         self._files = files_in(path, "edges-*.arrow")
-        self._firsts = corpus.firsts if parts_of(path) else [0] * len(self._files)
+        self._firsts = corpus.firsts(path)
 
     def shard(self, k: int) -> Edges:
         i, j, weight = (column.to_numpy() for column in read_arrow(self._files[k]).columns)
@@ -134,24 +122,22 @@ def write_related(
     corpus: TokenCorpus,
     vectors: Embeddings,
     edges: Path,
+    model: Relatedness,
     seed: int,
+    min_distance: int,
     out: Path,
-    min_distance: int = 2,
-    model: Relatedness | None = None,
 ) -> None:
     """Write the edges of every shard and as many related pairs, each pair once.
 
-    The draws depend on the bounds of the shards, which the token cache determines. `model` is None
-    for a whole corpus, from which it is estimated.
+    The draws depend on the bounds of the shards, which the token cache determines.
     """
     stored = PrunedGraph(edges, corpus)
-    related = model or estimated_relatedness(corpus, vectors, seed, min_distance)
     edge_count = pair_count = 0
     for shard in corpus.shards:
         rng = np.random.default_rng([seed, 1, shard.index])
         kept, rows = stored.shard(shard.index), vectors.shard(shard.index)
         offsets = corpus.shard_offsets(shard.index)
-        i, j = related_pairs(rows, offsets, related, len(kept.i), rng, min_distance)
+        i, j = related_pairs(rows, offsets, model, len(kept.i), rng, min_distance)
         first = shard.sentences.start
         weight = np.einsum("nd,nd->n", rows[i - first], rows[j - first])
         both = _united(kept, Edges(i, j, weight))

@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import numpy as np
-
 from sentemb_core.annotation.clusters import write_labels
 from sentemb_core.annotation.embeddings import Embeddings
 from sentemb_core.annotation.kmeans import (
@@ -29,14 +27,8 @@ def write_kmeans_clusters(
     Raises:
         BadDataError: There are fewer sentences than clusters.
     """
-    sample = training_sample(len(corpus), seed)
-    bounds = np.searchsorted(sample, [shard.sentences.start for shard in corpus.shards])
-    parts = np.split(sample, bounds[1:])
-    drawn = [
-        vectors.shard(shard.index)[part - shard.sentences.start]
-        for shard, part in zip(corpus.shards, parts, strict=True)
-    ]
-    middle = centroids(np.concatenate(drawn), n_clusters, similarity, seed)
+    sample = vectors.rows(training_sample(len(corpus), seed))
+    middle = centroids(sample, n_clusters, similarity, seed)
     for shard in corpus.shards:
         nearest = nearest_centroid(vectors.shard(shard.index), middle, similarity)
         write_labels(clusters_by_centroid(nearest, corpus.shard_offsets(shard.index)), shard, out)

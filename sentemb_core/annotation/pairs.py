@@ -5,7 +5,6 @@ import logging
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +27,7 @@ from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.errors import EmptyPairsError
 from sentemb_core.formats import counted
 from sentemb_core.methods.parts.pairs import LEAST_SHARE, Annotation
-from sentemb_core.store.parts import files_in, parts_of
+from sentemb_core.store.parts import files_in
 from sentemb_core.types import Json
 
 PAIR_FILES = "pairs-*.parquet"
@@ -63,11 +62,12 @@ def write_pairs(
     """
     total = ClusterStatistics()
     clusters, graph = Clusters(labels), PrunedGraph(edges, corpus) if edges else None
+    silent = corpus.held_out
+    if held_out is not None:
+        silent = np.isin(np.arange(len(silent)), held_out)
     for shard in corpus.shards:
         offsets, own = corpus.shard_offsets(shard.index), clusters.shard(shard.index)
-        held = corpus.shard_held_out(shard.index)
-        if held_out is not None:
-            held = np.isin(np.arange(shard.documents.start, shard.documents.stop), held_out)
+        held = silent[shard.documents]
         if graph is None:
             sentences = np.arange(shard.sentences.start, shard.sentences.stop)
             chunks = cluster_pairs(
@@ -112,7 +112,6 @@ def write_report(
     _require_pairs(total)
     kept = total.pairs if of_edges else total.clustered_pairs
     files = [file for part in parts for file in sorted(part.glob(PAIR_FILES))]
-    firsts = corpus.firsts if len(parts) > 1 else [0] * len(files)
     report: Json = {
         "documents": total.document_sizes.total(),
         "held_out_documents": total.held_out_documents,
@@ -127,7 +126,7 @@ def write_report(
         "kept_share": kept / total.possible_pairs,
         "dropped_share": 1 - total.pairs / kept,
         "adjacent_share": total.adjacent_pairs / max(total.pairs, 1),
-        "lexical_overlap": _sampled_overlap(corpus, Pairs(files, firsts), seed),
+        "lexical_overlap": _sampled_overlap(corpus, Pairs(files, corpus.firsts(out)), seed),
     }
     if not of_edges and report["kept_share"] > KEPT_SHARE_WARNING:
         log.warning(
@@ -167,11 +166,10 @@ class Pairs:
     @classmethod
     def open(cls, path: Path, corpus: TokenCorpus) -> "Pairs":
         """Return the pairs of an artifact."""
-        files = files_in(path, PAIR_FILES)
-        return cls(files, corpus.firsts if parts_of(path) else [0] * len(files))
+        return cls(files_in(path, PAIR_FILES), corpus.firsts(path))
 
     def __len__(self) -> int:
-        return self._count
+        return sum(pq.read_metadata(file).num_rows for file in self._files)
 
     def chunks(self) -> Iterator[Chunk]:
         """All pairs in order, a bounded number at a time."""
@@ -194,10 +192,6 @@ class Pairs:
         """The pairs of one shard of the corpus."""
         both = pq.read_table(self._files[k], use_threads=False)
         return both["i"].to_numpy() + self._firsts[k], both["j"].to_numpy() + self._firsts[k]
-
-    @cached_property
-    def _count(self) -> int:
-        return sum(pq.read_metadata(file).num_rows for file in self._files)
 
 
 def _require_pairs(total: ClusterStatistics) -> None:
@@ -229,8 +223,9 @@ def turnover(corpus: TokenCorpus, now: Pairs, before: Pairs) -> tuple[float, flo
 
 def _sampled_overlap(corpus: TokenCorpus, pairs: Pairs, seed: int) -> float:
     """Lexical overlap of OVERLAP_SAMPLE pairs, or of all pairs if there are fewer."""
-    count = min(OVERLAP_SAMPLE, len(pairs))
-    rows = np.sort(np.random.default_rng(seed).choice(len(pairs), count, replace=False))
+    count = len(pairs)
+    sample = min(OVERLAP_SAMPLE, count)
+    rows = np.sort(np.random.default_rng(seed).choice(count, sample, replace=False))
     i, j = pairs.take(rows)
     return lexical_overlap(corpus.texts(i), corpus.texts(j))
 

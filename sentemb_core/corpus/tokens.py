@@ -15,7 +15,7 @@ from jaxtyping import Bool, Int32, Int64
 from sentemb_core.corpus.tokenise import read_report
 from sentemb_core.documents import Spans, spans_in
 from sentemb_core.shards import by_shard, read_arrow
-from sentemb_core.store.parts import files_in
+from sentemb_core.store.parts import files_in, parts_of
 
 AT_ONCE = 16
 """Shards that training reads at a time: a million sentences, with pairs of about 100 MB."""
@@ -42,8 +42,8 @@ class TokenCorpus:
     def __init__(self, path: Path, files: Sequence[Path], rows: Sequence[slice]) -> None:
         """`rows` are the documents of each file among those of the whole cache."""
         self.path = path
-        self.meta = read_report(path)
-        """Report of the whole cache, also in a part."""
+        self.special_tokens = read_report(path).special_tokens
+        """Whether every sentence starts and ends with a special token."""
         self._files, self._rows = files, rows
         self._kept: dict[int, Any] = {}
         self.shards = list(_shards(files, rows))
@@ -68,26 +68,27 @@ class TokenCorpus:
     def __len__(self) -> int:
         return int(self._starts[-1])
 
-    @property
-    def firsts(self) -> list[int]:
-        """Return for each shard the first sentence of the part of a joined cache that it is of."""
-        first = dict[Path, int]()
-        for file, shard in zip(self._files, self.shards, strict=True):
-            first.setdefault(file.parent, shard.sentences.start)
-        return [first[file.parent] for file in self._files]
+    def firsts(self, artifact: Path) -> list[int]:
+        """Return for each shard the sentence from which an artifact's file of it counts.
+
+        The files of a join count from the beginning of their part.
+        """
+        if not parts_of(artifact):
+            return [0] * len(self.shards)
+        return [self._part_starts[file.parent].sentences.start for file in self._files]
 
     @property
     def first_documents(self) -> list[int]:
         """Return the first document of each part of a joined cache."""
-        first = dict[Path, int]()
-        for file, shard in zip(self._files, self.shards, strict=True):
-            first.setdefault(file.parent, shard.documents.start)
-        return [*first.values()]
+        return [shard.documents.start for shard in self._part_starts.values()]
 
-    @property
-    def special_tokens(self) -> bool:
-        """Return whether every sentence starts and ends with a special token."""
-        return self.meta.special_tokens
+    @cached_property
+    def _part_starts(self) -> dict[Path, Shard]:
+        """Return the first shard in each folder."""
+        starts: dict[Path, Shard] = {}
+        for file, shard in zip(self._files, self.shards, strict=True):
+            starts.setdefault(file.parent, shard)
+        return starts
 
     @cached_property
     def doc_ids(self) -> list[str]:
@@ -102,7 +103,7 @@ class TokenCorpus:
     @cached_property
     def held_out(self) -> Bool[np.ndarray, " documents"]:
         """Return which documents no training may read."""
-        return self._held_out_bits.to_numpy()
+        return self._index("held_out").to_numpy()
 
     @cached_property
     def lengths(self) -> Int32[np.ndarray, " sentences"]:
@@ -124,9 +125,8 @@ class TokenCorpus:
     def text_hashes_of(self, sentences: Int64[np.ndarray, " n"]) -> Int64[np.ndarray, " n"]:
         """Return `text_hashes` of these sentences."""
         hashes = np.empty(len(sentences), np.int64)
-        for shard, places in by_shard(sentences, self._starts[1:], "sentence"):
-            column = read_arrow(self._files[shard]).column("text_hash").to_numpy()
-            hashes[places] = column[sentences[places] - self._starts[shard]]
+        for shard, places, rows in by_shard(sentences, self._starts, "sentence"):
+            hashes[places] = read_arrow(self._files[shard]).column("text_hash").to_numpy()[rows]
         return hashes
 
     @cached_property
@@ -163,9 +163,8 @@ class TokenCorpus:
     def spans(self, documents: Int64[np.ndarray, " n"]) -> Spans:
         """Return the first sentence and the end of each of these documents."""
         first, last = np.empty((2, len(documents)), np.int64)
-        ends = np.array([shard.documents.stop for shard in self.shards])
-        for shard, places in by_shard(documents, ends, "document"):
-            rows = documents[places] - self.shards[shard].documents.start
+        starts = np.array([0, *(shard.documents.stop for shard in self.shards)])
+        for shard, places, rows in by_shard(documents, starts, "document"):
             offsets = self.shard_offsets(shard)
             first[places], last[places] = offsets[rows], offsets[rows + 1]
         return first, last
@@ -173,7 +172,7 @@ class TokenCorpus:
     def spans_of(self, sentences: Int64[np.ndarray, " n"]) -> Spans:
         """Return the first sentence and the end of the document of each of these sentences."""
         first, last = np.empty((2, len(sentences)), np.int64)
-        for shard, places in by_shard(sentences, self._starts[1:], "sentence"):
+        for shard, places, _ in by_shard(sentences, self._starts, "sentence"):
             first[places], last[places] = spans_in(self.shard_offsets(shard), sentences[places])
         return first, last
 
@@ -185,11 +184,6 @@ class TokenCorpus:
         doc_id = self._index("doc_id")[self.shards[k].documents.start + row].as_py()
         return doc_id, sentence - int(offsets[row])
 
-    def shard_held_out(self, k: int) -> Bool[np.ndarray, " documents"]:
-        """Return which of the shard's documents are held out."""
-        documents = self.shards[k].documents
-        return self._held_out_bits[documents].to_numpy()
-
     def tokens(
         self, sentences: Sequence[int] | Int64[np.ndarray, " n"]
     ) -> list[Int64[np.ndarray, " tokens"]]:
@@ -198,39 +192,34 @@ class TokenCorpus:
         Up to `AT_ONCE` shards stay mapped for the next call: training reads each of them again, and
         opening a shard takes longer than reading from it.
         """
-        return self._tokens_of("tokens", np.asarray(sentences, dtype=np.int64))
+        return self._tokens_of("tokens", sentences)
 
     def uncut_tokens(
         self, sentences: Sequence[int] | Int64[np.ndarray, " n"]
     ) -> list[Int64[np.ndarray, " tokens"]]:
         """Return the token ids of these sentences without truncation, to join longer texts."""
-        wanted = np.asarray(sentences, dtype=np.int64)
-        last = -1 if self.special_tokens else None
+        both = zip(self.tokens(sentences), self._tokens_of("rest", sentences), strict=True)
         return [
-            np.concatenate([read[:last], rest, read[last:] if last else rest[:0]])
-            if len(rest)
-            else read
-            for read, rest in zip(self.tokens(wanted), self._tokens_of("rest", wanted), strict=True)
+            np.insert(read, len(read) - self.special_tokens, rest) if len(rest) else read
+            for read, rest in both
         ]
 
     def texts(self, sentences: Sequence[int] | Int64[np.ndarray, " n"]) -> list[str]:
         """Return the texts of these sentences, in this order."""
-        wanted = np.asarray(sentences, dtype=np.int64)
-        texts = [""] * len(wanted)
-        for shard, places in by_shard(wanted, self._starts[1:], "sentence"):
-            rows = pa.array(wanted[places] - self._starts[shard])
-            of_shard = read_arrow(self._files[shard]).column("text").take(rows).to_pylist()
+        texts = [""] * len(sentences)
+        for shard, places, rows in by_shard(sentences, self._starts, "sentence"):
+            column = read_arrow(self._files[shard]).column("text")
+            of_shard = column.take(pa.array(rows)).to_pylist()
             for place, text in zip(places.tolist(), of_shard, strict=True):
                 texts[place] = text
         return texts
 
     def _tokens_of(
-        self, column: str, wanted: Int64[np.ndarray, " n"]
+        self, column: str, sentences: Sequence[int] | Int64[np.ndarray, " n"]
     ) -> list[Int64[np.ndarray, " tokens"]]:
         """Return a column of token ids for these sentences, in this order."""
-        tokens: list[np.ndarray] = [wanted] * len(wanted)
-        for shard, places in by_shard(wanted, self._starts[1:], "sentence"):
-            rows = wanted[places] - self._starts[shard]
+        tokens = [np.empty(0, np.int64)] * len(sentences)
+        for shard, places, rows in by_shard(sentences, self._starts, "sentence"):
             of_shard = _copied_tokens(self._open(shard), column, rows)
             for place, ids in zip(places.tolist(), of_shard, strict=True):
                 tokens[place] = ids
@@ -247,11 +236,6 @@ class TokenCorpus:
     def _lengths_of(self, column: str) -> Int32[np.ndarray, " sentences"]:
         bounds = (_token_bounds(read_arrow(file), column) for file in self._files)
         return np.concatenate([np.diff(bound).astype(np.int32) for bound in bounds])
-
-    @cached_property
-    def _held_out_bits(self) -> Any:
-        """Return one bit per document, as Arrow reads them."""
-        return self._index("held_out")
 
     def _index(self, column: str) -> Any:
         """Return a column of the document index for the documents of these shards."""

@@ -54,9 +54,6 @@ class Corpus(TokenCorpus):
         first = int(self.spans_of(np.array([sentence]))[0][0])
         return f"d{self.offsets.tolist().index(first)}", sentence - first
 
-    def shard_held_out(self, k: int) -> np.ndarray:
-        return self.held_out[self.shards[k].documents]
-
     def shard_tokens(self, k: int) -> list[np.ndarray]:
         return self.sequences[self.shards[k].sentences]
 
@@ -77,6 +74,9 @@ class Drawn(Embeddings):
 
     def shard(self, k: int) -> np.ndarray:
         return self.vectors[self.corpus.shards[k].sentences]
+
+    def rows(self, indices: np.ndarray) -> np.ndarray:
+        return self.vectors[indices]
 
 
 def folders(root: Path, *names: str) -> list[Path]:

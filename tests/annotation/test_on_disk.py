@@ -23,9 +23,10 @@ from sentemb_core.annotation.embeddings import (
     write_embeddings,
 )
 from sentemb_core.annotation.graph import (
-    Graph,
     PrunedGraph,
     estimated,
+    estimated_relatedness,
+    read_neighbours,
     write_edges,
     write_graph,
     write_related,
@@ -54,7 +55,8 @@ def test_the_files_equal_the_array_functions(tmp_path: Path):
     np.testing.assert_array_equal(all_of(pairs), [i, j])
     assert report["pairs"] == len(pairs) == len(i)
 
-    read, offsets = Graph(tmp_path / "graph").shard(1), corpus.offsets[3:6]
+    read = read_neighbours(tmp_path / "graph" / "graph-00001.arrow")
+    offsets = corpus.offsets[3:6]
     expected = neighbours(vectors[offsets[0] : offsets[-1]], offsets, 4)
     assert read.first == offsets[0]
     np.testing.assert_array_equal(read.index, expected.index)
@@ -135,7 +137,8 @@ def edges_and_related(
     write_vectors(corpus, vectors, stored)
     write_graph(corpus, Embeddings(stored), 4, graph, min_distance)
     write_edges(graph, 1, False, edges)
-    write_related(corpus, Embeddings(stored), edges, 7, both, min_distance)
+    model = estimated_relatedness(corpus, Embeddings(stored), 7, min_distance)
+    write_related(corpus, Embeddings(stored), edges, model, 7, min_distance, both)
     return edges, both
 
 
@@ -213,10 +216,12 @@ def test_without_a_distant_pair_only_edges_are_pairs(tmp_path: Path, caplog, len
 @pytest.mark.parametrize("cuts", [(), (1,), (1, 2, 3, 4, 5, 6)])
 @pytest.mark.parametrize("cap", [None, 2])
 def test_other_shards_give_the_same_clusters_and_pairs(tmp_path: Path, cuts, cap):
-    one = annotated(Corpus(), tmp_path / "one", cap=cap, top_k=2)
-    other = annotated(Corpus(cuts=cuts), tmp_path / "other", cap=cap, top_k=2)
+    corpora = {"one": Corpus(), "other": Corpus(cuts=cuts)}
+    one, other = (
+        annotated(each, tmp_path / name, cap=cap, top_k=2) for name, each in corpora.items()
+    )
     assert one == other
-    found = [all_of(Pairs.open(tmp_path / name / "pairs", Corpus())) for name in ("one", "other")]
+    found = [all_of(Pairs.open(tmp_path / name / "pairs", each)) for name, each in corpora.items()]
     np.testing.assert_array_equal(*found)
 
 
