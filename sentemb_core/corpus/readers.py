@@ -14,11 +14,7 @@ from sentemb_core.corpus.csv_rows import csv_rows
 from sentemb_core.corpus.folder_rows import folder_rows
 from sentemb_core.corpus.json_rows import PEEK_ROWS, json_rows
 from sentemb_core.corpus.parquet_rows import arrow_rows, parquet_rows
-from sentemb_core.corpus.source import (
-    Format,
-    call_datasets,
-    source_format,
-)
+from sentemb_core.corpus.source import Format, call_datasets, source_format
 from sentemb_core.corpus.table import READ_ROWS
 from sentemb_core.errors import MissingColumnError, UnreadableSourceError
 
