@@ -9,7 +9,6 @@ from statistics import fmean
 from flows.benchmark_settings import BenchmarkSettings, fixed_row, labelled
 from flows.pipeline import documents_of, encoder_from
 from flows.scoring import (
-    System,
     can_score,
     overlap_with,
     reads_vectors,
@@ -47,11 +46,7 @@ from tasks.execution import flow, is_pending, isolate_errors, section
 from tasks.prefect_pages import progress
 from tasks.registered_encoders import find_encoder, is_saved_encoder
 from tasks.results import grouped
-from tasks.retriever_systems import (
-    RetrieverSystem,
-    retriever_in,
-    vectors_label,
-)
+from tasks.retriever_systems import RetrieverSystem, System, retriever_in, vectors_label
 from tasks.run_monitor import recorded
 from tasks.sources import digest_of_encoder
 from tasks.tracking import tracked_run
@@ -91,30 +86,24 @@ def scoreboard(config: BenchmarkSettings, run_id: str) -> Scoreboard:
     documents = documents_of(config.corpus) if config.corpus else None
     tasks = [placed(task, folder) for task, folder in config.places()]
     models = labelled(config.models, taken=FIXED)
-    systems = {label: system_of(model) for label, model in models.items()}
-    encoders, retrievers = encoders_of(systems), retrievers_of(systems)
+    systems: dict[str, System] = {label: system_of(model) for label, model in models.items()}
     fixed = FIXED if any(not (one.missing or reads_vectors(one.task)) for one in tasks) else ()
     scores = [
         score
         for label, system in (*zip(fixed, fixed, strict=True), *systems.items())
         for score in scored(label, system, tasks, config.vectors)
     ]
+    board = Scoreboard(
+        run=run_id, models=models, systems=systems, fixed=list(fixed), tasks=tasks, scores=scores
+    )
     others = [
         *differences(models, tasks, scores),
-        *baseline_differences(retrievers, tasks, scores),
-        *diagnoses(config, encoders, documents),
-        *(fusions(without(encoders, retrievers), tasks, config.vectors) if config.fusion else ()),
+        *baseline_differences(board.retrievers, tasks, scores),
+        *diagnoses(config, board.encoders, documents),
+        *(fusions(systems, tasks, config.vectors) if config.fusion else ()),
         *overlap(documents, tasks),
     ]
-    return Scoreboard(
-        run=run_id,
-        models=models,
-        encoders=encoders,
-        retrievers=retrievers,
-        fixed=list(fixed),
-        tasks=tasks,
-        scores=[*scores, *others],
-    )
+    return board.model_copy(update={"scores": [*scores, *others]})
 
 
 def system_of(model: str) -> ArtifactRef | RetrieverSystem:
@@ -134,27 +123,6 @@ def system_of(model: str) -> ArtifactRef | RetrieverSystem:
     )
 
 
-def encoders_of(systems: Mapping[str, System]) -> dict[str, ArtifactRef]:
-    """Return the encoders, and the root encoders of retrievers, by their names."""
-    found = {
-        label: one.encoder if isinstance(one, RetrieverSystem) else one
-        for label, one in systems.items()
-    }
-    return {label: one for label, one in found.items() if isinstance(one, ArtifactRef)}
-
-
-def retrievers_of(systems: Mapping[str, System]) -> dict[str, RetrieverSystem]:
-    """Return the retrievers by their names."""
-    return {label: one for label, one in systems.items() if isinstance(one, RetrieverSystem)}
-
-
-def without(
-    encoders: Mapping[str, ArtifactRef], retrievers: Collection[str]
-) -> dict[str, ArtifactRef]:
-    """Return the encoders of models that are no retriever: a retriever has its own fusion."""
-    return {label: one for label, one in encoders.items() if label not in retrievers}
-
-
 @flow(name="system", flow_run_name="{label}")
 def scored(label: str, system: System, tasks: list[Placed], vectors: DocumentVector) -> list[Score]:
     """Score a system on all tasks whose files exist and that it can do.
@@ -167,18 +135,12 @@ def scored(label: str, system: System, tasks: list[Placed], vectors: DocumentVec
         for done, one in enumerate(own, 1):
             score = Score(part="scores", system=label, task=one.task.name)
             found.append(tried(score, partial(result_on, one, system, vectors)))
-            if found[-1].result and has_vectors_alone(system, one):
-                assert isinstance(system, RetrieverSystem)
+            retrieved = isinstance(one.task, RetrievalTask) and found[-1].result
+            if retrieved and isinstance(system, RetrieverSystem) and system.has_vectors_alone:
                 alone = score.model_copy(update={"system": vectors_label(label)})
                 found.append(tried(alone, partial(vectors_result_on, one, system)))
             update(done)
     return found
-
-
-def has_vectors_alone(system: System, place: Placed) -> bool:
-    """Return whether a retriever's vectors have a score of their own on a task."""
-    is_retrieval = isinstance(place.task, RetrievalTask)
-    return is_retrieval and isinstance(system, RetrieverSystem) and system.has_vectors_alone
 
 
 def tried(score: Score, make: Callable[[], ArtifactRef]) -> Score:
@@ -264,21 +226,21 @@ def diagnoses(
 
 
 def fusions(
-    encoders: Mapping[str, ArtifactRef], tasks: Iterable[Placed], vectors: DocumentVector
+    systems: Mapping[str, System], tasks: Iterable[Placed], vectors: DocumentVector
 ) -> Iterator[Score]:
-    """Fuse each model with BM25 on every retrieval task."""
+    """Fuse each encoder with BM25 on every retrieval task; a retriever has a fusion of its own."""
+    present = [one for one in tasks if isinstance(one.task, RetrievalTask) and not one.missing]
+    encoders = {label: one for label, one in systems.items() if isinstance(one, ArtifactRef)}
     for label, encoder in encoders.items():
-        for one in tasks:
-            if isinstance(one.task, RetrievalTask) and not one.missing:
-                score = Score(part="fusion", system=label, task=one.task.name, baseline="BM25")
-                yield tried(score, partial(fusion, encoder, one.task, one, vectors))
+        for one in present:
+            score = Score(part="fusion", system=label, task=one.task.name, baseline="BM25")
+            yield tried(score, partial(fusion, encoder, one, vectors))
 
 
-def fusion(
-    encoder: ArtifactRef, task: RetrievalTask, place: Placed, vectors: DocumentVector
-) -> ArtifactRef:
-    encoded = encode_collection(encoder, task, vectors, place.digests, place.folder)
-    return score_fusion(encoded, task, place.digests, place.folder)
+def fusion(encoder: ArtifactRef, place: Placed, vectors: DocumentVector) -> ArtifactRef:
+    assert isinstance(place.task, RetrievalTask)
+    encoded = encode_collection(encoder, place.task, vectors, place.digests, place.folder)
+    return score_fusion(encoded, place.task, place.digests, place.folder)
 
 
 def overlap(documents: ArtifactRef | None, tasks: Iterable[Placed]) -> Iterator[Score]:
@@ -317,8 +279,7 @@ def comparison(config: BenchmarkSettings, run_id: str) -> Scoreboard:
     return Scoreboard(
         run=run_id,
         models=models,
-        encoders=encoders_of(systems),
-        retrievers=retrievers_of(systems),
+        systems=systems,
         fixed=[],
         tasks=tasks,
         scores=[*scores, *others],

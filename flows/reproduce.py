@@ -19,7 +19,7 @@ from flows.experiments.parts import has_counterparts
 from flows.experiments.settings import Reproduction, folder_of, task_of
 from flows.fine_tune import train_on_labels
 from flows.pipeline import documents_of, encoder_from
-from flows.scoring import System, overlap_with, reads_vectors, result_on
+from flows.scoring import overlap_with, reads_vectors, result_on
 from sentemb_core.config.experiments import (
     CASE,
     OF_TRAINING,
@@ -55,6 +55,8 @@ from tasks.corpus import (
 from tasks.encode import finished_encoder, pooled_as, word_vectors
 from tasks.execution import flow, is_dry_run, isolate_errors, skip_unknown_results
 from tasks.experiment_table import ExperimentTable
+from tasks.results import grouped
+from tasks.retriever_systems import System
 from tasks.run_monitor import recorded
 from tasks.train import log_segment_counts, train_encoder
 from tasks.validate import (
@@ -215,13 +217,12 @@ def run_trial(trial: Trial) -> list[ArmResult]:
     }
 
     def result(column: Column) -> ArmResult:
-        if column.judge in OF_TRAINING:
-            return ArmResult.model_validate(common | {"column": column.label})
-        label = f"{trial.label}: {column.label}"
-        score, error = isolate_errors(label, partial(evaluated, trial, start, system, column))
-        return ArmResult.model_validate(
-            common | {"column": column.label, "result": score, "error": error}
-        )
+        score, error = None, ""
+        if column.judge not in OF_TRAINING:
+            label = f"{trial.label}: {column.label}"
+            score, error = isolate_errors(label, partial(evaluated, trial, start, system, column))
+        own = {"column": column.label, "result": score, "error": error}
+        return ArmResult.model_validate(common | own)
 
     return [result(column) for column in trial.columns]
 
@@ -499,16 +500,14 @@ def overlaps_with(settings: Reproduction) -> dict[Corpus, tuple[ArtifactRef | No
 
 def pools_of(settings: Reproduction) -> dict[str, ArtifactRef]:
     """Return column -> its pool of titles; the first column of each corpus; none after an error."""
-    columns: dict[Corpus, str] = {}
-    for one in settings.what.columns:
-        if one.judge == TITLE:
-            columns.setdefault(one.corpus, one.label)
+    titled = [one for one in settings.what.columns if one.judge == TITLE]
+    columns = grouped((one.corpus, one.label) for one in titled)
 
     def drawn(corpus: Corpus) -> ArtifactRef:
         return draw_validation_pool(documents_of(settings.corpus(corpus)), settings.pool)
 
     pools = {
         label: isolate_errors(f"pool of {label}", partial(drawn, corpus))[0]
-        for corpus, label in columns.items()
+        for corpus, (label, *_) in columns.items()
     }
     return {label: pool for label, pool in pools.items() if pool}

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from sentemb_core.config.suite import DocumentVector, Fixed, ProbeTask, RetrievalTask, StsTask, Task
+from sentemb_core.config.suite import DocumentVector, ProbeTask, RetrievalTask, StsTask, Task
 from sentemb_core.types import ArtifactRef
 from tasks.benchmark import (
     FIXED_SEED,
@@ -16,10 +16,7 @@ from tasks.benchmark import (
     score_similarity,
     score_transfer,
 )
-from tasks.retriever_systems import RetrieverSystem
-
-System = ArtifactRef | RetrieverSystem | Fixed
-"""An encoder, a retriever, or a baseline."""
+from tasks.retriever_systems import RetrieverSystem, System
 
 
 def can_score(system: System, task: Task) -> bool:

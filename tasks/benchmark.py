@@ -316,11 +316,8 @@ def measure_overlap(
 def compare_results(task: str, pairs: list[tuple[ArtifactRef, ArtifactRef]]) -> ArtifactRef:
     """Compute the paired difference of two systems on one task, or on an average of several."""
     from sentemb_core.evaluation.comparison import average_comparison
-    from sentemb_core.evaluation.task_result import read_result
 
-    results = [
-        (read_result(artifact_path(one)), read_result(artifact_path(other))) for one, other in pairs
-    ]
+    results = [(result_of(one), result_of(other)) for one, other in pairs]
     return save_json("comparison", average_comparison(task, results).model_dump())
 
 

@@ -5,14 +5,12 @@ from functools import cached_property
 from statistics import mean
 from typing import Literal
 
-from pydantic import Field
-
 from sentemb_core.config.suite import GROUPS, Group
 from sentemb_core.types import ArtifactRef, Value
 from tasks.artifacts import read_json
 from tasks.benchmark import Placed, comparison_of, diagnosis_of, overlaps_of, result_of
 from tasks.results import ResultRow, grouped
-from tasks.retriever_systems import RetrieverSystem, vectors_label
+from tasks.retriever_systems import RetrieverSystem, System, vectors_label
 
 FEWEST_MODELS = 3
 """Different models from which on a rank correlation over them is shown."""
@@ -67,8 +65,7 @@ class Scoreboard(Value):
 
     Attributes:
         models: Name in the table -> the model as it was asked for.
-        encoders: Encoders of those models that have one; of a retriever the root encoder.
-        retrievers: Those models that are retrievers.
+        systems: Name in the table -> what the model is.
         fixed: Baselines that do not depend on a model.
         compared: Whether the second model is compared with the first, and not all with the best.
         left_out: Tasks that a compared baseline cannot do.
@@ -76,8 +73,7 @@ class Scoreboard(Value):
 
     run: str
     models: dict[str, str]
-    encoders: dict[str, ArtifactRef]
-    retrievers: dict[str, RetrieverSystem] = Field(default_factory=dict[str, RetrieverSystem])
+    systems: dict[str, System]
     fixed: list[str]
     tasks: list[Placed]
     scores: list[Score]
@@ -85,7 +81,20 @@ class Scoreboard(Value):
     left_out: tuple[str, ...] = ()
 
     @property
-    def systems(self) -> list[str]:
+    def encoders(self) -> dict[str, ArtifactRef]:
+        """Encoders of those models that have one; of a retriever the root encoder."""
+        roots = {label: one.encoder for label, one in self.retrievers.items()}
+        found = (self.systems | roots).items()
+        return {label: one for label, one in found if isinstance(one, ArtifactRef)}
+
+    @property
+    def retrievers(self) -> dict[str, RetrieverSystem]:
+        """Those models that are retrievers."""
+        found = self.systems.items()
+        return {label: one for label, one in found if isinstance(one, RetrieverSystem)}
+
+    @property
+    def columns(self) -> list[str]:
         """Names of the columns: baselines, then models; a retriever's vectors stand beside it."""
         beside = {
             label: [vectors_label(label)] * one.has_vectors_alone
@@ -125,7 +134,7 @@ def board_rows(board: Scoreboard) -> list[ResultRow]:
         *scores,
         *(row for group in GROUPS for row in average_rows(board, scores, group)),
         *difference_rows(board),
-        *baseline_rows(board),
+        *compared_rows(board, "baselines"),
         *diagnostics,
         *agreement_rows(board, scores, diagnostics),
         *fusion_rows(board),
@@ -185,7 +194,7 @@ def averages(board: Scoreboard, scores: Iterable[ResultRow], group: Group) -> di
     values = {(row.system, row.task): row.value or 0.0 for row in main}
     return {
         system: mean(values[system, task] for task in wanted)
-        for system in board.systems
+        for system in board.columns
         if all((system, task) in values for task in wanted)
     }
 
@@ -202,7 +211,7 @@ def average_name(group: str, names: Sequence[str]) -> str:
 
 
 def compared_rows(board: Scoreboard, part: Part) -> Iterator[ResultRow]:
-    """Yield the paired differences of a part, with their verdicts."""
+    """Yield the paired differences between models, or of each retriever to its baselines."""
     for score, ref in board.found(part):
         found = comparison_of(ref)
         better = {"first": score.system, "second": score.baseline}
@@ -210,14 +219,8 @@ def compared_rows(board: Scoreboard, part: Part) -> Iterator[ResultRow]:
             system=score.system, baseline=score.baseline, task=score.task,
             metric=found.measure, value=found.difference, low=found.low, high=found.high,
             units=found.units, key=ref.digest,
-            factors={"verdict": better.get(found.winner, "not decided")},
+            factors={"part": part, "verdict": better.get(found.winner, "not decided")},
         )  # fmt: skip
-
-
-def baseline_rows(board: Scoreboard) -> Iterator[ResultRow]:
-    """Yield the differences of each retriever to BM25, and to its vectors alone."""
-    for row in compared_rows(board, "baselines"):
-        yield row.model_copy(update={"factors": {"part": "baselines"} | row.factors})
 
 
 def difference_rows(board: Scoreboard) -> Iterator[ResultRow]:
@@ -226,7 +229,7 @@ def difference_rows(board: Scoreboard) -> Iterator[ResultRow]:
     for line in grouped((row.task, row) for row in rows).values():
         for place, row in enumerate(sorted(line, key=lambda row: row.low or 0.0)):
             part = {"part": "other differences" if place else "winners"}
-            yield row.model_copy(update={"factors": part | row.factors})
+            yield row.model_copy(update={"factors": row.factors | part})
 
 
 def diagnosis_rows(board: Scoreboard) -> list[ResultRow]:

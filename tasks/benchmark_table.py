@@ -129,7 +129,7 @@ def board_notes(board: Scoreboard) -> list[str]:
     scores = main_scores(board.rows)
     groups = {one.task.group for one in board.tasks if not one.missing}
     fields = [text for group, text in FIELDS.items() if group in groups]
-    baselines = [name for name in board.systems if name not in board.encoders]
+    baselines = [name for name in board.columns if name not in board.encoders]
     notes = [*model_notes(board), *bm25_note(baselines, fields), *absences(board)]
     for group in GROUPS:
         run = [one.task.name for one in board.tasks if one.task.group == group and not one.missing]

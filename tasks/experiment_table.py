@@ -3,10 +3,9 @@
 import json
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from statistics import mean
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from sentemb_core.config.experiments import (
@@ -28,7 +27,6 @@ from tasks.claims import (
     CLAIMS,
     ArmResult,
     Cells,
-    ClaimResult,
     cells_of,
     claim_result,
     has_units,
@@ -76,10 +74,11 @@ LONGEST_NAME = 40
 """Characters of an encoder's name in a title; a longer name is cut at its start."""
 
 
+@dataclass
 class ExperimentTable:
     """The results of an experiment's arms, its claims, and what a reader must know about them.
 
-    Args:
+    Attributes:
         what: The experiment.
         budget: Budget of each training.
         results: Results of the flow, one for each arm, column and seed.
@@ -90,34 +89,23 @@ class ExperimentTable:
         unmeasured: Training corpus -> the error that prevented measuring the overlap.
     """
 
-    def __init__(
-        self,
-        what: Experiment,
-        budget: Budget,
-        results: Sequence[ArmResult],
-        settings: Json,
-        left_out: Mapping[str, Sequence[str]] = MappingProxyType({}),
-        overlaps: "Mapping[str, Overlap]" = MappingProxyType({}),
-        pools: "Mapping[str, PoolReport]" = MappingProxyType({}),
-        unmeasured: Mapping[str, str] = MappingProxyType({}),
-    ) -> None:
-        self.what = what
-        self.budget = budget
-        self.results = results
-        self.settings = settings
-        self.left_out = left_out
-        self.overlaps = overlaps
-        self.pools = pools
-        self.unmeasured = unmeasured
-        self.cells: Cells = cells_of(results)
-        self.paper = PaperNumbers(what, whole=not left_out)
-        self.claims: list[ClaimResult] = [
-            claim_result(claim, what, self.cells) for claim in what.claims
-        ]
+    what: Experiment
+    budget: Budget
+    results: Sequence[ArmResult]
+    settings: Json
+    left_out: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
+    overlaps: "Mapping[str, Overlap]" = field(default_factory=dict[str, "Overlap"])
+    pools: "Mapping[str, PoolReport]" = field(default_factory=dict[str, "PoolReport"])
+    unmeasured: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def __post_init__(self) -> None:
+        self.cells: Cells = cells_of(self.results)
+        self.paper = PaperNumbers(self.what, whole=not self.left_out)
+        self.claims = [claim_result(claim, self.what, self.cells) for claim in self.what.claims]
         self.differences = [
             row
-            for arm in what.arms
-            for column in what.columns
+            for arm in self.what.arms
+            for column in self.what.columns
             if arm.baseline and column.compared
             for row in self._difference(arm, column)
         ]
@@ -338,7 +326,7 @@ def span(numbers: Sequence[int]) -> str:
 
 
 def contamination_notes(
-    overlaps: "Mapping[str, Overlap]", unmeasured: Mapping[str, str] = MappingProxyType({})
+    overlaps: "Mapping[str, Overlap]", unmeasured: Mapping[str, str]
 ) -> list[str]:
     """Return how much evaluation text also occurs in the training corpus.
 

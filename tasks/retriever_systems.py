@@ -1,13 +1,13 @@
-"""A retriever in a table: its parts, and the names of its lines."""
+"""The systems of a table; a retriever has several parts, and its vectors a line of their own."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sentemb_core.config.suite import Fixed
 from sentemb_core.types import ArtifactRef, Value
 
 if TYPE_CHECKING:
     from sentemb_core.retriever.spec import RetrieverSpec
-
 
 ALONE = "vectors alone"
 
@@ -26,6 +26,10 @@ class RetrieverSystem(Value):
     encoder: ArtifactRef | None
     parts: tuple[str, ...]
     has_vectors_alone: bool
+
+
+System = ArtifactRef | RetrieverSystem | Fixed
+"""An encoder, a retriever, or a baseline."""
 
 
 def vectors_label(label: str) -> str:

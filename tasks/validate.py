@@ -257,15 +257,10 @@ def recall_at_5(artifact: ArtifactRef, split: "Split" = "validation") -> float:
 
 def falls_below(scores: ArtifactRef, start: ArtifactRef) -> bool:
     """Return whether R@5 on validation is below the start's with 95 % confidence."""
-    import numpy as np
-
     from sentemb_core.evaluation.bootstrap import paired_difference
-    from sentemb_core.evaluation.validation_scores import read_ranks
+    from sentemb_core.evaluation.validation_scores import read_hits
 
     if is_dry_run():
         return False
-    after, before = (
-        (read_ranks(artifact_path(each), "validation") <= 5).astype(np.float64)
-        for each in (scores, start)
-    )
+    after, before = (read_hits(artifact_path(each), "validation") for each in (scores, start))
     return paired_difference(after, before, seed=0).high < 0

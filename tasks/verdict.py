@@ -183,9 +183,9 @@ def served_scores(training: RunResult) -> ArtifactRef:
 
 def hits_at_5(scores: ArtifactRef) -> "np.ndarray":
     """Return 1 for every test document with its counterpart among the first five, else 0."""
-    from sentemb_core.evaluation.validation_scores import read_ranks
+    from sentemb_core.evaluation.validation_scores import read_hits
 
-    return (read_ranks(artifact_path(scores), "test") <= 5).astype("float64")
+    return read_hits(artifact_path(scores), "test")
 
 
 def verdict_on(
@@ -232,11 +232,14 @@ def compared(
     same: bool = False,
 ) -> Comparison:
     """Return the difference of scores from those of a baseline; `same`: both are one system."""
+    from sentemb_core.retriever.choice import by_unit
+
     baseline = system(name, other, task)
     if same:
         return Comparison(baseline=baseline, gain=0.0, low=0.0, high=0.0, below=False)
     values, others = values_of(own, task), values_of(other, task)
-    gain = difference(values, others, units_of(training, task))
+    units = units_of(training, task)
+    gain = paired(by_unit(values, units), by_unit(others, units))
     ways = [paired(mine, theirs) for mine, theirs in zip(values, others, strict=True)]
     return Comparison(
         baseline=baseline,
@@ -259,15 +262,6 @@ def system(name: str, scores: ArtifactRef, task: SearchTask | None) -> System:
         mrr=float(sum(each.sum() for each in values)) / queries,
         first=sum(int((each == 1).sum()) for each in values) / queries,
     )
-
-
-def difference(
-    own: "list[np.ndarray]", other: "list[np.ndarray]", units: "list[Units]"
-) -> "Difference":
-    """Return the paired difference over the queries of all directions that count."""
-    from sentemb_core.retriever.choice import by_unit
-
-    return paired(by_unit(own, units), by_unit(other, units))
 
 
 def paired(own: "np.ndarray", other: "np.ndarray") -> "Difference":

@@ -126,7 +126,8 @@ def read_trec_style(docs: Path, queries: Path, qrels: Path) -> Collection:
         DuplicateIdError, UnknownLabelsError, NoQueriesError: as `judged_collection`.
     """
     documents = _rows(docs, "doc_id", "text")
-    _require_sentences(docs, documents)
+    stated = [row["sentences"] for row in documents if "sentences" in row]  # all rows, or none
+    _require_lists(docs, "sentences", stated)
     asked = _rows(queries, "query_id", texts=("text",))
     judgements = _rows(qrels, "query_id", "doc_id", "rel")
     bad = [place for place, row in enumerate(judgements) if not _is_whole(row["rel"])]
@@ -204,8 +205,7 @@ def summarised_papers(path: Path, by: Literal["title", "summary"]) -> Collection
     """
     rows = _rows(path, texts=("doc_id", "title"))
     for name in ("sentences", "tldrs"):
-        bad = [place for place, row in enumerate(rows) if not _are_texts(row.get(name) or None)]
-        refuse_rows(path, name, "a list of texts", bad)
+        _require_lists(path, name, [row.get(name) or None for row in rows])
     return judged_collection(
         path.stem,
         "MRR@10",
@@ -253,16 +253,10 @@ def sts_retrieval(path: Path) -> Collection:
     return judged_collection("stsb_retrieval", "R@5", documents, queries, judgements, hidden)
 
 
-def _require_sentences(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Refuse a file whose rows have a cell of sentences that is no list of texts.
-
-    Raises:
-        BadDataError: E100.
-    """
-    bad = [
-        k for k, row in enumerate(rows) if "sentences" in row and not _are_texts(row["sentences"])
-    ]
-    refuse_rows(path, "sentences", "a list of texts", bad)
+def _require_lists(path: Path, name: str, cells: Sequence[object]) -> None:
+    """Refuse a file with a cell that is no list of texts in this column (E100)."""
+    bad = [place for place, cell in enumerate(cells) if not _are_texts(cell)]
+    refuse_rows(path, name, "a list of texts", bad)
 
 
 def _are_texts(cell: object) -> bool:

@@ -5,8 +5,9 @@ score. Every judged query counts; without a relevant document it counts 0. Score
 blocks of queries, so besides the vectors memory does not grow with the collection.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import get_args
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int64
@@ -16,43 +17,14 @@ from sentemb_core.errors import NoQueriesError
 from sentemb_core.evaluation.collection_vectors import CollectionVectors
 from sentemb_core.evaluation.collections import Collection, Measure
 from sentemb_core.evaluation.diagnostics import directions
-from sentemb_core.evaluation.metrics import (
-    Ranks,
-    average_precision,
-    capped_recall,
-    ndcg,
-    precision,
-    recall,
-    reciprocal_rank,
-)
-from sentemb_core.evaluation.random_encoder import DIM, random_vectors, text_hashes
+from sentemb_core.evaluation.metrics import PerQuery, values_of
+from sentemb_core.evaluation.random_encoder import text_vectors
 from sentemb_core.evaluation.ranking import ScoreRows, counted_ranks, inner_products, without
 from sentemb_core.evaluation.rescoring import ALPHAS, fused, rescored
 from sentemb_core.evaluation.task_result import TaskResult
 from sentemb_core.retrieval.bm25 import BM25, ENGLISH
 
-Metric = Callable[[Ranks, int], Float64[np.ndarray, " queries"]]
-
-MEASURES: dict[Measure, tuple[Metric, int]] = {
-    "nDCG@10": (ndcg, 10),
-    "MAP@10": (average_precision, 10),
-    "MAP@100": (average_precision, 100),
-    "MRR@10": (reciprocal_rank, 10),
-    "P@1": (precision, 1),
-    "P@3": (precision, 3),
-    "P@5": (precision, 5),
-    "P@10": (precision, 10),
-    "P@100": (precision, 100),
-    "P@1000": (precision, 1000),
-    "R@1": (recall, 1),
-    "R@3": (recall, 3),
-    "R@5": (recall, 5),
-    "R@10": (recall, 10),
-    "R@20": (recall, 20),
-    "R@100": (recall, 100),
-    "R@1000": (recall, 1000),
-    "R_cap@10": (capped_recall, 10),
-}
+MEASURES: tuple[Measure, ...] = get_args(Measure)
 
 DIGITS = 12
 """Digits of means that are compared: the order of the queries may change the last of 16."""
@@ -92,11 +64,8 @@ def bm25_result(collection: Collection) -> TaskResult:
 
 def random_result(collection: Collection, seed: int) -> TaskResult:
     """Return the result of random directions, one for every distinct text: chance."""
-    documents, queries = (
-        random_vectors(text_hashes(texts), DIM, seed)
-        for texts in (collection.documents, collection.queries)
-    )
-    return result_of(collection, inner_products(queries, documents))
+    sides = (text_vectors(texts, seed) for texts in (collection.queries, collection.documents))
+    return result_of(collection, inner_products(*sides))
 
 
 def constant_result(collection: Collection) -> TaskResult:
@@ -177,9 +146,9 @@ def result_of(
     answered = np.isin(places, relevant.query)
     ranks = counted_ranks(without(scores, collection.hidden), relevant, collection.place_by_id)
     values = {
-        name: value if metric is capped_recall else _zero_elsewhere(value, answered)
-        for name, (metric, k) in MEASURES.items()
-        for value in [metric(ranks, k)]
+        name: value if name == "R_cap@10" else _zero_elsewhere(value, answered)
+        for name in MEASURES
+        for value in [values_of(name, ranks)]
     }
     main = values[collection.main]
     tied = collection.tied[places if len(main) == len(places) else relevant.query]
@@ -197,7 +166,7 @@ def result_of(
 
 def _zero_elsewhere(
     values: Float64[np.ndarray, " answered"], answered: Bool[np.ndarray, " queries"]
-) -> Float64[np.ndarray, " queries"]:
+) -> PerQuery:
     every = np.zeros(len(answered))
     every[answered] = values
     return every

@@ -51,7 +51,7 @@ class Comparison(Value):
 
 def interval(result: TaskResult) -> Interval:
     """Return the main measure with its 95 % interval."""
-    return interval_of(result.value, _resampled(result))
+    return interval_of(result.value, _resampled([result]))
 
 
 def comparison(first: TaskResult, second: TaskResult) -> Comparison:
@@ -113,16 +113,6 @@ def units_in(tasks: Sequence[Sequence[tuple[TaskResult, TaskResult]]]) -> int:
     return sum(len(first.units) for ((first, _), *_) in tasks)
 
 
-def _resampled(result: TaskResult) -> Float64[np.ndarray, " resamples"]:
-    match result.statistic:
-        case "mean":
-            return resampled_means(result.units[:, 0], SEED)
-        case "ratio":
-            return resampled_ratios(result.units[:, 0], result.units[:, 1], SEED)
-        case "spearman":
-            return resampled_spearman(result.units[:, :1], result.units[:, 1], SEED)[:, 0]
-
-
 def _gains_of_tasks(
     tasks: Sequence[Sequence[tuple[TaskResult, TaskResult]]],
 ) -> list[Float64[np.ndarray, " resamples"]]:
@@ -130,29 +120,36 @@ def _gains_of_tasks(
     sizes = [len(first.units) for ((first, _), *_) in tasks]
     sharing = Counter(sizes)
     return [
-        _resampled_gains(pairs, SEED + sizes.index(size), shared=sharing[size] > 1)
+        _resampled(firsts, seconds, seed=SEED + sizes.index(size), shared=sharing[size] > 1)
         for pairs, size in zip(tasks, sizes, strict=True)
+        for firsts, seconds in [zip(*pairs, strict=True)]
     ]
 
 
-def _resampled_gains(
-    pairs: Sequence[tuple[TaskResult, TaskResult]], seed: int, *, shared: bool
+def _resampled(
+    firsts: Sequence[TaskResult],
+    seconds: Sequence[TaskResult] = (),
+    *,
+    seed: int = SEED,
+    shared: bool = False,
 ) -> Float64[np.ndarray, " resamples"]:
-    """Return the resampled mean difference of pairs with the same units and shared draws."""
-    firsts, seconds = zip(*pairs, strict=True)
+    """Return the resampled mean of the first results less that of as many second ones.
+
+    All have the same units and share the draws; `shared`: with other tasks of as many units, too.
+    """
     results = [*firsts, *seconds]
     for result in results:
         _require_paired(results[0], result)
     values = np.stack([result.units[:, 0] for result in results], axis=1)
-    signs = np.repeat([1.0, -1.0], len(pairs))
-    gains, beside = values @ signs / len(pairs), results[0].units[:, -1]
-    match pairs[0][0].statistic:
+    signs = np.repeat([1.0, -1.0], [len(firsts), len(seconds)])
+    means, beside = values @ signs / len(firsts), results[0].units[:, -1]
+    match results[0].statistic:
         case "mean":
-            return means_of_draws(gains, seed) if shared else resampled_means(gains, seed)
+            return means_of_draws(means, seed) if shared else resampled_means(means, seed)
         case "ratio":
-            return resampled_ratios(gains, beside, seed)
+            return resampled_ratios(means, beside, seed)
         case "spearman":
-            return resampled_spearman(values, beside, seed) @ signs / len(pairs)
+            return resampled_spearman(values, beside, seed) @ signs / len(firsts)
 
 
 def _require_paired(first: TaskResult, second: TaskResult) -> None:

@@ -4,6 +4,7 @@ Items are relevant or not, except for nDCG, which uses grades. Tables show the m
 a bootstrap resamples the single values. `evaluation.ranking` has already broken the ties.
 """
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -86,6 +87,23 @@ def ndcg(ranks: Ranks, k: int) -> PerQuery:
     gained = np.where(ranks.rank <= k, grade / np.log2(ranks.rank + 1.0), 0.0)
     ideal = np.where(ranks.order <= k, best_first / np.log2(ranks.order + 1.0), 0.0)
     return _sums(ranks, gained) / _sums(ranks, ideal)
+
+
+METRICS: Mapping[str, Callable[[Ranks, int], PerQuery]] = {
+    "nDCG": ndcg,
+    "MAP": average_precision,
+    "MRR": reciprocal_rank,
+    "P": precision,
+    "R": recall,
+    "R_cap": capped_recall,
+}
+"""A measure's name without its depth -> its function."""
+
+
+def values_of(measure: str, ranks: Ranks) -> PerQuery:
+    """Return a measure by its name in tables, such as R@5."""
+    name, _, k = measure.partition("@")
+    return METRICS[name](ranks, int(k))
 
 
 def _hits(ranks: Ranks, k: int) -> PerQuery:

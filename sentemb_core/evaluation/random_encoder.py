@@ -25,7 +25,7 @@ def random_scorers(corpus: TokenCorpus, pool: ValidationPool, seed: int) -> Scor
         corpus,
         pool,
         rows=lambda sentences: random_vectors(corpus.text_hashes_of(sentences), DIM, seed),
-        embed=lambda texts: random_vectors(text_hashes(texts), DIM, seed),
+        embed=lambda texts: text_vectors(texts, seed),
         similarity="cosine",
     )
     return vector_scorers(*vectors)
@@ -53,10 +53,11 @@ def _normal(hashes: Int64[np.ndarray, " n"], dim: int, seed: int) -> Float32[np.
     return normal[:, :dim].astype(np.float32)
 
 
-def text_hashes(texts: Sequence[str]) -> Int64[np.ndarray, " n"]:
-    """Return 64 bits of BLAKE2b of each text, for texts outside a token cache."""
+def text_vectors(texts: Sequence[str], seed: int) -> Float32[np.ndarray, "n dim"]:
+    """Return random directions of texts outside a token cache, by 64 bits of their BLAKE2b."""
     digests = (hashlib.blake2b(text.encode(), digest_size=8).digest() for text in texts)
-    return np.frombuffer(b"".join(digests), dtype="<i8").astype(np.int64)
+    hashes = np.frombuffer(b"".join(digests), dtype="<i8").astype(np.int64)
+    return random_vectors(hashes, DIM, seed)
 
 
 def _mixed(x: UInt64[np.ndarray, "*shape"]) -> UInt64[np.ndarray, "*shape"]:

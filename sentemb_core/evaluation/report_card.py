@@ -19,7 +19,7 @@ from sentemb_core.evaluation.bootstrap import (
     paired_difference,
 )
 from sentemb_core.evaluation.folder_scores import RETRIEVER, WORDS, retriever_ranks
-from sentemb_core.evaluation.metrics import PerQuery, Ranks, recall, reciprocal_rank
+from sentemb_core.evaluation.metrics import values_of
 from sentemb_core.retriever.retriever import Retriever
 
 log = logging.getLogger(__name__)
@@ -95,24 +95,19 @@ def evaluate(
         {way: len(each) for way, each in ways[RETRIEVER].items()},
         {
             system: {
-                way: {name: confidence_interval(_values(each, name), 0) for name in MEASURES}
+                way: {name: confidence_interval(values_of(name, each), 0) for name in MEASURES}
                 for way, each in of_ways.items()
             }
             for system, of_ways in ways.items()
         },
         {
             way: {
-                name: paired_difference(_values(each, name), _values(ways[WORDS][way], name), 0)
+                name: paired_difference(values_of(name, each), values_of(name, ways[WORDS][way]), 0)
                 for name in MEASURES
             }
             for way, each in ways[RETRIEVER].items()
         },
     )
-
-
-def _values(ranks: Ranks, measure: str) -> PerQuery:
-    name, k = measure.split("@")
-    return (recall if name == "R" else reciprocal_rank)(ranks, int(k))
 
 
 def _warn_of_titles(documents: list[Document]) -> None:

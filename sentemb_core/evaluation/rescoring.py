@@ -3,11 +3,12 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from jaxtyping import Bool, Float, Float64, Int64
+from jaxtyping import Float, Float64, Int64
 
 from sentemb_core.corpus.validation_pool import ValidationPool
 from sentemb_core.evaluation.ranking import ScoreRows
 from sentemb_core.evaluation.validation_scores import RetrievalScores, Scorers, rank_pool
+from sentemb_core.retriever.fusion import first_places, ranked_again
 
 DEPTH = 1_000
 """Texts of BM25 that are rescored (product_thesis, "BM25 + rescoring")."""
@@ -30,11 +31,8 @@ def rescored(words: ScoreRows, vectors: ScoreRows, alpha: float, depth: int = DE
 
     def scores(rows: Int64[np.ndarray, " rows"]) -> Float64[np.ndarray, "rows texts"]:
         bm25 = np.asarray(words(rows), np.float64)
-        first = _first(bm25, depth)
-        total = bm25 + alpha * vectors(rows)
-        least = np.where(first, total, np.inf).min(axis=1, keepdims=True)
-        best_other = np.where(first, -np.inf, bm25).max(axis=1, keepdims=True)
-        return np.where(first, total, bm25 - np.maximum(best_other - least + 1, 0))
+        among = first_places(bm25, depth) & (bm25 > 0)
+        return ranked_again(bm25, bm25 + alpha * vectors(rows), among)
 
     return scores
 
@@ -69,12 +67,6 @@ def alpha_sweep(
 def best_alpha(sweep: Mapping[float, RetrievalScores]) -> float:
     """Return the alpha with the highest Recall@5 of the documents, the smallest among equals."""
     return max(sweep, key=lambda alpha: (sweep[alpha].document_to_counterpart.recall_at_5, -alpha))
-
-
-def _first(scores: Float64[np.ndarray, "rows texts"], depth: int) -> Bool[np.ndarray, "rows texts"]:
-    depth = min(depth, scores.shape[1])
-    last = np.partition(scores, -depth, axis=1)[:, -depth, None]
-    return (scores >= last) & (scores > 0)
 
 
 def _ranks(scores: Float[np.ndarray, "rows texts"]) -> Int64[np.ndarray, "rows texts"]:

@@ -18,7 +18,7 @@ from scipy.stats import rankdata
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import BadDataError, ConstantScoresError
 from sentemb_core.evaluation.parquet import refuse_rows, require_texts, table_of
-from sentemb_core.evaluation.random_encoder import DIM, random_vectors, text_hashes
+from sentemb_core.evaluation.random_encoder import text_vectors
 from sentemb_core.evaluation.task_result import TaskResult
 from sentemb_core.evaluation.vectors import encode_texts
 
@@ -97,10 +97,7 @@ def similarities(encoder: Encoder, pairs: StsPairs) -> Float64[np.ndarray, " pai
 
 def random_similarities(pairs: StsPairs, seed: int) -> Float64[np.ndarray, " pairs"]:
     """Return the cosine of each pair if every distinct text has a random direction."""
-    first, second = (
-        random_vectors(text_hashes(texts), DIM, seed) for texts in (pairs.first, pairs.second)
-    )
-    return cosines(first, second)
+    return cosines(text_vectors(pairs.first, seed), text_vectors(pairs.second, seed))
 
 
 def cosines(

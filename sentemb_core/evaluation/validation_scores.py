@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from jaxtyping import Float32, Int64
+from jaxtyping import Float32, Float64, Int64
 
 from sentemb_core.corpus.validation_pool import Split, SplitOrAll, ValidationPool
 from sentemb_core.errors import NoQueriesError
@@ -164,12 +164,17 @@ def read_ranks(
     return table["rank"].to_numpy().astype(np.int64)
 
 
+def read_hits(folder: Path, split: Split, k: int = 5) -> Float64[np.ndarray, " documents"]:
+    """Return 1 for each document of a split with its counterpart among the first k, else 0."""
+    return (read_ranks(folder, split) <= k).astype(np.float64)
+
+
 def title_result(scores: Path, measure: str) -> TaskResult:
     """Return R@k (`measure`) of the test split as a task of the suite; a unit is a document.
 
     `scores` is a folder that `write_scores` wrote.
     """
-    hits = (read_ranks(scores, "test") <= int(measure.removeprefix("R@"))).astype(np.float64)
+    hits = read_hits(scores, "test", int(measure.removeprefix("R@")))
     return TaskResult("title", measure, {measure: float(hits.mean())}, hits[:, None])
 
 

@@ -15,7 +15,7 @@ from sentemb_core.errors import BadDataError
 from sentemb_core.evaluation.diagnostics import directions
 from sentemb_core.evaluation.validation_scores import Scorers, vector_scorers
 from sentemb_core.progress import log_progress
-from sentemb_core.types import Precision, Role, Similarity
+from sentemb_core.types import Role, Similarity
 
 BLOCK = 65_536
 """Sentence vectors in memory at once, about."""
@@ -48,7 +48,6 @@ def encoder_scorers(
     pool: ValidationPool,
     embeddings: Embeddings | None = None,
     *,
-    dtype: Precision = "float32",
     similarity: Similarity | None = None,
 ) -> Scorers:
     """Return the encoder's scores of a validation pool, in both directions.
@@ -60,7 +59,7 @@ def encoder_scorers(
     def encoded(wanted: Int64[np.ndarray, " n"]) -> Float32[np.ndarray, "n dim"]:
         update = log_progress("encode sentences of the pool", len(wanted))
         with naming_documents(lambda row: corpus.place(int(wanted[row]))):
-            return encode(encoder, corpus.tokens(wanted), dtype=dtype, progress=update)
+            return encode(encoder, corpus.tokens(wanted), progress=update)
 
     vectors = pool_vectors(
         corpus,

@@ -22,7 +22,7 @@ from sentemb_core.encoder.checkpoint import load_encoder
 from sentemb_core.evaluation.bootstrap import confidence_interval
 from sentemb_core.evaluation.diagnostics import directions, spread
 from sentemb_core.evaluation.round_values import annotation_numbers, read_diagnostics
-from sentemb_core.evaluation.validation_scores import read_ranks, read_scores
+from sentemb_core.evaluation.validation_scores import read_hits, read_ranks, read_scores
 from sentemb_core.evaluation.vectors import encoder_scorers
 from sentemb_core.report.data import (
     CUTOFF,
@@ -133,8 +133,7 @@ def round_row(
     folders: RoundFolders, positives: Positives, *, best: bool, returned: bool
 ) -> RoundRow:
     """Return the scores with their interval, and what the row's training and annotation left."""
-    hits = (read_ranks(folders.scores, "validation") <= CUTOFF).astype(np.float64)
-    band = confidence_interval(hits, SEED)
+    band = confidence_interval(read_hits(folders.scores, "validation", CUTOFF), SEED)
     row = RoundRow(
         label=folders.label,
         kind=folders.kind,

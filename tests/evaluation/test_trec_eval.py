@@ -115,7 +115,7 @@ def test_result_has_the_means_of_trec_eval(tmp_path: Path):
     theirs = trec_eval(run, judgements, list(run))
     assert 0 < len(collection.relevant.query) < len(run) == len(result.units)
     names = {"nDCG": "ndcg_cut", "MAP": "map_cut", "MRR": "recip_rank", "P": "P", "R": "recall"}
-    for measure in MEASURES.keys() - {"R_cap@10"}:
+    for measure in {*MEASURES} - {"R_cap@10"}:
         name, depth = measure.split("@")
         expected = np.mean(theirs[names[name], int(depth)])
         assert result.measures[measure] == pytest.approx(expected, abs=1e-12), measure

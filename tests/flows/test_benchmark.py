@@ -422,7 +422,7 @@ def test_means_over_subsets_differ_where_a_task_has_them(files: Path, tmp_path: 
         for metric in ("mean", "wmean"):
             differs = {
                 further_values(board, task)[metric, system] != values_of(board)[task, system]
-                for system in board.systems
+                for system in board.columns
             }
             assert (True in differs) == varies
 
@@ -452,7 +452,7 @@ def test_one_encoder_under_two_names_is_one_model_of_a_correlation(board: Scoreb
     scores, diagnostics = main(board), diagnosis_rows(board)
     found = agreements(board, scores, diagnostics)
     assert {name for name, _ in found} >= {"Retrieval, 3 models"}
-    twice = board.model_copy(update={"encoders": board.encoders | {"three": board.encoders["two"]}})
+    twice = board.model_copy(update={"systems": board.systems | {"three": board.systems["two"]}})
     assert agreements(twice, scores, diagnostics) == {}
     again = [
         row.model_copy(update={"system": "again"})
@@ -462,10 +462,10 @@ def test_one_encoder_under_two_names_is_one_model_of_a_correlation(board: Scoreb
     four = board.model_copy(
         update={
             "models": board.models | {"again": ""},
-            "encoders": board.encoders | {"again": board.encoders["two"]},
+            "systems": board.systems | {"again": board.systems["two"]},
         }
     )
-    assert len(averages(four, [*scores, *again[: len(scores)]], "sts")) == len(board.systems) + 1
+    assert len(averages(four, [*scores, *again[: len(scores)]], "sts")) == len(board.columns) + 1
     assert agreements(four, [*scores, *again], [*diagnostics, *again]) == found
 
 
@@ -748,7 +748,7 @@ def test_names_in_a_table_are_the_shortest_unique_ends(monkeypatch: pytest.Monke
     models = labelled(["/runs/a/model", "minilm", "random"])
     encoders = {"model": made, "minilm": made}
     (note,) = model_notes(
-        Scoreboard(run="", models=models, encoders=encoders, fixed=[], tasks=[], scores=[])
+        Scoreboard(run="", models=models, systems=encoders, fixed=[], tasks=[], scores=[])
     )
     assert re.search(pattern("model /runs/a/model abababababab"), note)
     assert list(labelled(["models:/news@champion", "out/news@champion", "."])) == [
@@ -803,7 +803,7 @@ def test_bare_transformer_is_a_start_encoder(tmp_path: Path, monkeypatch: pytest
 def test_folder_named_as_a_baseline_is_its_own_model(files: Path, tmp_path: Path):
     model = write_encoder(tmp_path / "random", seed=3)
     board = board_of(asked(files, models=[model], tasks=["cranfield"]))
-    assert board.systems == [*FIXED, f"{tmp_path.name}/random"]
+    assert board.columns == [*FIXED, f"{tmp_path.name}/random"]
     assert len({row.system for row in main(board)}) == 4
 
 

@@ -84,7 +84,7 @@ def test_a_retriever_stands_beside_its_vectors_and_bm25(board: Scoreboard):
         }
         assert values[task, "words"] == values[task, "BM25"]
     assert values["Cranfield", "whole"] > values["Cranfield", DENSE]
-    assert averages(board, main_scores(board_rows(board)), "retrieval").keys() == {*board.systems}
+    assert averages(board, main_scores(board_rows(board)), "retrieval").keys() == {*board.columns}
     assert not [one.error for one in board.scores if one.error]
 
 

@@ -63,7 +63,7 @@ def test_display_reads_the_results_once(monkeypatch: pytest.MonkeyPatch):
         return board_rows(board)
 
     monkeypatch.setattr("tasks.benchmark_rows.board_rows", counted)
-    board = Scoreboard(run="", models={}, encoders={}, fixed=[], tasks=[], scores=[])
+    board = Scoreboard(run="", models={}, systems={}, fixed=[], tasks=[], scores=[])
     board_terminal(board)
     board_json(board)
     assert len(read) == 1

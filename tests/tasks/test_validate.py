@@ -1,5 +1,6 @@
 """The number that rounds, epochs and cycles are judged by."""
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -82,9 +83,9 @@ def test_a_round_falls_below_its_start_only_by_more_than_chance(
 ):
     """The start finds 95 of 100 counterparts among the first five."""
     counts = {"round": hits, "start": 95}
-    monkeypatch.setattr(validate, "artifact_path", lambda ref: ref)
+    monkeypatch.setattr(validate, "artifact_path", Path)
     monkeypatch.setattr(
         "sentemb_core.evaluation.validation_scores.read_ranks",
-        lambda name, _: np.where(np.arange(100) < counts[name], 5, 6),
+        lambda folder, *_: np.where(np.arange(100) < counts[folder.name], 5, 6),
     )
     assert validate.falls_below(cast(Any, "round"), cast(Any, "start")) is expected
