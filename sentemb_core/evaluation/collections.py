@@ -99,10 +99,7 @@ class Collection:
     @cached_property
     def place_by_id(self) -> Int64[np.ndarray, " documents"]:
         """The place of each document among all ids in ascending order."""
-        order = sorted(range(len(self.document_ids)), key=self.document_ids.__getitem__)
-        place = np.empty(len(order), np.int64)
-        place[order] = np.arange(len(order))
-        return place
+        return np.argsort(sorted(range(len(self.document_ids)), key=self.document_ids.__getitem__))
 
     @property
     def documents(self) -> list[str]:

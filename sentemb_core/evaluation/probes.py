@@ -23,6 +23,7 @@ import numpy as np
 from jaxtyping import Float32, Float64, Int64
 
 from sentemb_core.errors import BadDataError, UsageError
+from sentemb_core.evaluation.sts import pearson
 from sentemb_core.progress import log_progress
 
 SEED = 1111
@@ -139,13 +140,6 @@ def whole_scores(
     rows = np.concatenate([np.arange(len(score)), above])
     whole = np.concatenate([floor, floor[above] + 1]).astype(np.int64)
     return rows, whole, 1 - np.abs(score[rows] - whole)
-
-
-def pearson(first: Scores, second: Scores) -> float:
-    """Return Pearson's correlation; 0 if one side is constant."""
-    pair = np.stack([first - first.mean(), second - second.mean()])
-    lengths = float(np.linalg.norm(pair, axis=1).prod())
-    return float(pair[0] @ pair[1]) / lengths if lengths > 0 else 0.0
 
 
 def _best_on_dev(

@@ -41,11 +41,21 @@ class Relevant:
 
     def of(self, kept: Int64[np.ndarray, " kept"]) -> "Relevant":
         """Return the relevant items of these queries only."""
-        sizes = np.diff(self.offsets)[kept]
-        bounds = np.append(0, np.cumsum(sizes))
-        pairs = np.arange(bounds[-1]) + np.repeat(self.offsets[kept] - bounds[:-1], sizes)
+        pairs, bounds = rows_of(self.offsets, kept)
         grade = None if self.grade is None else self.grade[pairs]
         return Relevant(self.query[kept], self.item[pairs], bounds, grade)
+
+
+def rows_of(
+    starts: Int64[np.ndarray, " bounds"], groups: Int64[np.ndarray, " some"]
+) -> tuple[Int64[np.ndarray, " rows"], Int64[np.ndarray, " some+1"]]:
+    """Return the rows of some groups, one group after the other, and where each group starts.
+
+    Group g has the rows `starts[g]` to `starts[g + 1] - 1`.
+    """
+    sizes = np.diff(starts)[groups]
+    bounds = np.append(0, np.cumsum(sizes))
+    return np.arange(bounds[-1]) + np.repeat(starts[groups] - bounds[:-1], sizes), bounds
 
 
 def ranks_of_relevant(

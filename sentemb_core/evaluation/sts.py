@@ -116,10 +116,14 @@ def cosines(
 
 def spearman(first: Float64[np.ndarray, " n"], second: Float64[np.ndarray, " n"]) -> float:
     """Return Pearson's correlation of mean ranks; 0 if one side is constant."""
-    ranks = np.stack([rankdata(first), rankdata(second)])
-    ranks -= ranks.mean(axis=1, keepdims=True)
-    product, lengths = ranks[0] @ ranks[1], np.linalg.norm(ranks, axis=1).prod()
-    return float(product / lengths) if lengths > 0 else 0.0
+    return pearson(rankdata(first), rankdata(second))
+
+
+def pearson(first: Float64[np.ndarray, " n"], second: Float64[np.ndarray, " n"]) -> float:
+    """Return Pearson's correlation; 0 if one side is constant."""
+    pair = np.stack([first - first.mean(), second - second.mean()])
+    lengths = float(np.linalg.norm(pair, axis=1).prod())
+    return float(pair[0] @ pair[1]) / lengths if lengths > 0 else 0.0
 
 
 def _rows(path: Path) -> Sequence[tuple[str, str, float, str]]:

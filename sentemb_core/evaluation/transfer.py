@@ -26,12 +26,11 @@ from sentemb_core.evaluation.probes import (
     FOLDS,
     Predictions,
     nested_predictions,
-    pearson,
     predictions_by_dev,
     predictions_by_folds,
     score_predictions,
 )
-from sentemb_core.evaluation.sts import spearman
+from sentemb_core.evaluation.sts import pearson, spearman
 from sentemb_core.evaluation.task_result import TaskResult
 from sentemb_core.evaluation.vectors import Embed, encode_texts
 

@@ -14,7 +14,13 @@ from jaxtyping import Float32, Float64, Int64
 from sentemb_core.corpus.validation_pool import Split, SplitOrAll, ValidationPool
 from sentemb_core.errors import NoQueriesError
 from sentemb_core.evaluation.metrics import Ranks, recall, reciprocal_rank
-from sentemb_core.evaluation.ranking import Relevant, ScoreRows, counted_ranks, inner_products
+from sentemb_core.evaluation.ranking import (
+    Relevant,
+    ScoreRows,
+    counted_ranks,
+    inner_products,
+    rows_of,
+)
 from sentemb_core.evaluation.task_result import TaskResult
 from sentemb_core.types import Json, Value
 
@@ -189,11 +195,9 @@ def _documents_of(
     """Return every distinct wanted candidate as a query for all documents that have it."""
     order = np.argsort(candidate, kind="stable")
     query = np.unique(wanted)
-    start = np.searchsorted(candidate[order], query, side="left")
-    sizes = np.searchsorted(candidate[order], query, side="right") - start
-    ends = np.cumsum(sizes)
-    item = order[np.arange(ends[-1]) + np.repeat(start - ends + sizes, sizes)]
-    return Relevant(query, item, np.append(0, ends))
+    starts = np.searchsorted(candidate[order], np.arange(query[-1] + 2))
+    rows, offsets = rows_of(starts, query)
+    return Relevant(query, order[rows], offsets)
 
 
 def _means(ranks: Ranks, candidates: int) -> DirectionScores:

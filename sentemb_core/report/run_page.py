@@ -4,7 +4,6 @@ import json
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from markupsafe import Markup
 
@@ -120,20 +119,12 @@ def read_drawings(folder: Path) -> dict[str, list[StoredDrawing]]:
     }
 
 
-def write_report(report: RunReport, folder: Path, drawn: Path | None = None) -> Path:
+def write_report(report: RunReport, folder: Path, drawn: Path) -> Path:
     """Write report.html, report.json and figures/*.png, and return the path of report.html.
 
-    Equal reports give equal bytes. No text of the data enters the name of a file.
-
-    Args:
-        report: What the page shows.
-        folder: Where to write.
-        drawn: Folder of the report's figures (`write_drawings`); without it they are drawn.
+    Equal reports give equal bytes. No text of the data enters the name of a file. `drawn` is the
+    folder of the report's figures (`write_drawings`).
     """
-    if drawn is None:
-        with TemporaryDirectory() as drawings:
-            write_drawings(report, Path(drawings))
-            return write_report(report, folder, Path(drawings))
     report = checked(report)
     figures = folder / "figures"
     figures.mkdir(parents=True, exist_ok=True)

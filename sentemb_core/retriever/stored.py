@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Float32, Int64
 
 from sentemb_core.corpus.table import Document
+from sentemb_core.evaluation.ranking import rows_of
 from sentemb_core.retrieval.bm25 import StoredBM25
 from sentemb_core.retriever.index_files import (
     DOCUMENTS,
@@ -27,7 +28,6 @@ from sentemb_core.retriever.index_files import (
 from sentemb_core.retriever.nearest import Exact, Graph, Nearest
 from sentemb_core.retriever.spec import RetrieverSpec
 from sentemb_core.retriever.tokens import TokenVectors
-from sentemb_core.retriever.vectors import rows_of
 from sentemb_core.retriever.words import TERMS
 
 BLOCK = 4_096

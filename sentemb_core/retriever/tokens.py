@@ -24,8 +24,8 @@ from sentemb_core.encoder.batching import autocast, read_in_batches, stacked
 from sentemb_core.encoder.dense import linear
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import BadDataError
+from sentemb_core.evaluation.ranking import rows_of
 from sentemb_core.postprocess.whitening import SOFT, Whitening, fitted_whitening
-from sentemb_core.retriever.vectors import rows_of
 from sentemb_core.types import Precision
 
 DIMENSIONS = 128

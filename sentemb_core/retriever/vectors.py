@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float32, Int64
 
 from sentemb_core.evaluation.diagnostics import directions
-from sentemb_core.evaluation.ranking import ScoreRows, inner_products
+from sentemb_core.evaluation.ranking import ScoreRows, inner_products, rows_of
 
 CELLS = 1 << 24
 """Scores of sentences in memory at once: 64 MB."""
@@ -85,15 +85,6 @@ def document_scores(documents: Sides, texts: Sides, best_sentence: float) -> Sco
 def _of(side: Sides, rows: Int64[np.ndarray, " n"]) -> Sides:
     places, starts = rows_of(side.starts, rows)
     return Sides(side.vectors[rows], side.sentences[places], starts)
-
-
-def rows_of(
-    starts: Int64[np.ndarray, " bounds"], texts: Int64[np.ndarray, " some"]
-) -> tuple[Int64[np.ndarray, " rows"], Int64[np.ndarray, " some+1"]]:
-    """Return the rows of some texts, one text after the other, and where each text starts."""
-    sizes = np.diff(starts)[texts]
-    bounds = np.concatenate([[0], np.cumsum(sizes)])
-    return np.arange(bounds[-1]) + np.repeat(starts[texts] - bounds[:-1], sizes), bounds
 
 
 def _best_sentences(

@@ -17,7 +17,6 @@ from sentemb_core.evaluation.probes import (
     SMALL_GRID,
     WIDE_GRID,
     nested_predictions,
-    pearson,
     predictions_by_dev,
     predictions_by_folds,
     score_predictions,
@@ -25,6 +24,7 @@ from sentemb_core.evaluation.probes import (
     whole_scores,
 )
 from sentemb_core.evaluation.random_encoder import text_vectors
+from sentemb_core.evaluation.sts import pearson
 from sentemb_core.evaluation.task_result import read_result, write_result
 from sentemb_core.evaluation.transfer import (
     TransferTask,

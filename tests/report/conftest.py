@@ -1,5 +1,8 @@
 """A run as it looks when everything was recorded, made of synthetic numbers."""
 
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
 import numpy as np
 import pytest
 
@@ -22,6 +25,7 @@ from sentemb_core.report.data import (
     RunReport,
     ServedRow,
 )
+from sentemb_core.report.run_page import write_drawings, write_report
 from sentemb_core.types import StageTiming
 
 SENTENCES = [
@@ -46,6 +50,13 @@ TEXTS = {"title": "t", "verdict": "v", "command": "c"}
 
 def bare(**fields: object) -> RunReport:
     return RunReport(**TEXTS, **fields)
+
+
+def write_whole(report: RunReport, folder: Path) -> Path:
+    """The page of a report, after its figures were drawn."""
+    with TemporaryDirectory() as drawn:
+        write_drawings(report, Path(drawn))
+        return write_report(report, folder, Path(drawn))
 
 
 def scored(**at_5: float | tuple[float, float]) -> Scores:

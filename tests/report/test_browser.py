@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from sentemb_core.report.run_page import write_report
 from tests.browser import needs_browser, shown
+from tests.report.conftest import write_whole
 
 pytestmark = [needs_browser, pytest.mark.slow]
 
@@ -13,12 +13,12 @@ WIDTHS = {"wide": 1400, "narrow": 420}
 
 @pytest.fixture(scope="module")
 def written(report, tmp_path_factory):
-    return write_report(report, tmp_path_factory.mktemp("report"))
+    return write_whole(report, tmp_path_factory.mktemp("report"))
 
 
 def test_a_link_opens_a_folded_chapter(retrieving, tmp_path):
     """Where the chapter is folded, its figures are not drawn."""
-    page = write_report(retrieving, tmp_path / "report").as_uri()
+    page = write_whole(retrieving, tmp_path / "report").as_uri()
     seen = []
     for anchor in ("", "#training"):
         folder = tmp_path / f"look{anchor[1:]}"

@@ -22,10 +22,10 @@ from sentemb_core.report.data import (
 from sentemb_core.report.legends import COUNTS, DIAGNOSES
 from sentemb_core.report.page import macros, quoted
 from sentemb_core.report.run_figures import draw
-from sentemb_core.report.run_page import CHAPTERS, chapters, run_page, write_report
+from sentemb_core.report.run_page import CHAPTERS, chapters, run_page
 from sentemb_core.report.run_rows import kept_share_warnings
 from sentemb_core.types import Positives
-from tests.report.conftest import bare, scored
+from tests.report.conftest import bare, scored, write_whole
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -384,7 +384,7 @@ def test_a_cluster_can_be_read_without_its_colour():
 
 
 def test_equal_reports_give_equal_files(small, tmp_path):
-    first, second = (write_report(small, tmp_path / name) for name in "ab")
+    first, second = (write_whole(small, tmp_path / name) for name in "ab")
     names = sorted(p.relative_to(first.parent) for p in first.parent.rglob("*") if p.is_file())
     assert len([name for name in names if name.suffix == ".png"]) == 10
     for name in names:
@@ -392,7 +392,7 @@ def test_equal_reports_give_equal_files(small, tmp_path):
 
 
 def test_no_text_of_the_data_enters_a_file_name(small, tmp_path):
-    page = write_report(hostile(small), tmp_path)
+    page = write_whole(hostile(small), tmp_path)
     assert page == tmp_path / "report.html"
     files = [p for p in tmp_path.rglob("*") if p.is_file()]
     assert all(re.fullmatch(r"[a-z0-9-]+\.(html|json|png)", p.name) for p in files)
@@ -402,7 +402,7 @@ def test_no_text_of_the_data_enters_a_file_name(small, tmp_path):
 
 def test_unchecked_values_are_checked_before_writing(tmp_path):
     loose = bare().model_copy(update={"title": "evil \u202e name"})
-    assert "\u202e" not in write_report(loose, tmp_path).read_text("utf-8")
+    assert "\u202e" not in write_whole(loose, tmp_path).read_text("utf-8")
 
 
 @pytest.mark.parametrize(("best", "shown"), [(1, 1), (2, 2), (0, 2)])
