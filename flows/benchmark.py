@@ -8,13 +8,7 @@ from statistics import fmean
 
 from flows.benchmark_settings import BenchmarkSettings, fixed_row, labelled
 from flows.pipeline import documents_of, encoder_from
-from flows.scoring import (
-    can_score,
-    overlap_with,
-    reads_vectors,
-    result_on,
-    vectors_result_on,
-)
+from flows.scoring import can_score, overlap_with, reads_vectors, result_on, vectors_result_on
 from sentemb_core.config.run import EncoderConfig
 from sentemb_core.config.suite import FIXED, GROUPS, DocumentVector, RetrievalTask
 from sentemb_core.errors import UsageError

@@ -58,8 +58,7 @@ class BenchmarkSettings(Config):
     """Models on the evaluation suite."""
 
     models: tuple[str, ...] = Field(
-        min_length=1,
-        description="models:/NAME@ALIAS, a folder, minilm, or a Hugging Face name.",
+        min_length=1, description="models:/NAME@ALIAS, a folder, minilm, or a Hugging Face name."
     )
     data: str | None = Field(default=None, description="Folder of the suite's files.")
     beir: tuple[str, ...] = Field(default=(), description="Folders in BEIR's format.")
@@ -80,8 +79,7 @@ class BenchmarkSettings(Config):
         "half of each task's queries; the other half chooses alpha.",
     )
     corpus: CorpusConfig | None = Field(
-        default=None,
-        description="Training corpus: for diagnostics and contamination.",
+        default=None, description="Training corpus: for diagnostics and contamination."
     )
 
     out: str | None = Field(

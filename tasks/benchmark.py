@@ -137,11 +137,7 @@ def score_fixed_similarity(
 
 
 @stage(
-    "encode_collection",
-    version=1,
-    ignore=("folder",),
-    numeric=("device",),
-    libraries=("syntok",),
+    "encode_collection", version=1, ignore=("folder",), numeric=("device",), libraries=("syntok",)
 )
 def encode_collection(
     encoder: ArtifactRef,

@@ -36,15 +36,7 @@ from tasks.claims import (
     value_of,
 )
 from tasks.paper_numbers import AVERAGE, PaperNumbers
-from tasks.results import (
-    Pivot,
-    ResultRow,
-    ResultTable,
-    grouped,
-    json_rows,
-    over_seeds,
-    panel,
-)
+from tasks.results import Pivot, ResultRow, ResultTable, grouped, json_rows, over_seeds, panel
 
 if TYPE_CHECKING:
     from rich.table import Table

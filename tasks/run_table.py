@@ -60,10 +60,7 @@ def encoder_rows(
     pool = read_report(artifact_path(outcome.training.texts.validation_pool))
     test = scores_of(scores)["test"].model_dump()
     sides = SIDES[pool.kind]
-    for way, name in (
-        (sides, "document_to_counterpart"),
-        (sides[::-1], "counterpart_to_document"),
-    ):
+    for way, name in ((sides, "document_to_counterpart"), (sides[::-1], "counterpart_to_document")):
         for k in DEPTHS:
             yield ResultRow(
                 system=label, task=outcome.run, split="test", direction=" → ".join(way),

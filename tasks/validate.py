@@ -29,11 +29,7 @@ log = logging.getLogger("sentemb_core.run")
 
 def check_validation_pool(validation_pool: ArtifactRef, config: RunConfig) -> None:
     """Refuse a pool with too few queries (E502), and log one with few. A dry run does not check."""
-    from sentemb_core.evaluation.pool_size import (
-        few_gate_queries,
-        pool_doubts,
-        require_queries,
-    )
+    from sentemb_core.evaluation.pool_size import few_gate_queries, pool_doubts, require_queries
 
     if not is_pending(validation_pool):
         require_queries(

@@ -9,13 +9,7 @@ from functools import partial
 from typing import Any
 
 from flows.experiments.parts import MINILM, START, WORD_VECTORS, arm, published, row
-from sentemb_core.config.experiments import (
-    SMALL,
-    Arm,
-    Column,
-    Experiment,
-    Train,
-)
+from sentemb_core.config.experiments import SMALL, Arm, Column, Experiment, Train
 from sentemb_core.config.methods import DeCLUTR
 from sentemb_core.config.suite import PROBING
 
@@ -124,12 +118,7 @@ MAIN = table(
 
 EXPERIMENTS = (
     MAIN,
-    table(
-        id="declutr.snli",
-        title="SentEval's SNLI",
-        arms=MAIN.arms,
-        columns=judged_on("SNLI"),
-    ),
+    table(id="declutr.snli", title="SentEval's SNLI", arms=MAIN.arms, columns=judged_on("SNLI")),
     figure(
         "declutr.f2a",
         "Anchors of a document",

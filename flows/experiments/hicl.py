@@ -120,10 +120,7 @@ def longer(budget: Budget, tokens: int) -> Budget:
 def over_all(**variants: Mapping[str, object]) -> tuple[Arm, ...]:
     """Return an arm for each variant of HiCL over SimCSE, ESimCSE and SNCSE."""
     return tuple(
-        arm(
-            f"{label}{f' ({name})' if name else ''}",
-            training(sliced(base=base, **settings)),
-        )
+        arm(f"{label}{f' ({name})' if name else ''}", training(sliced(base=base, **settings)))
         for name, base in {"": SimCSE(), "ESimCSE": ESimCSE(), "SNCSE": SNCSE()}.items()
         for label, settings in variants.items()
     )

@@ -17,15 +17,7 @@ from flows.experiments.parts import (
     row,
     suite_columns,
 )
-from sentemb_core.config.experiments import (
-    BEIR,
-    SMALL,
-    Arm,
-    Base,
-    Column,
-    Experiment,
-    Finish,
-)
+from sentemb_core.config.experiments import BEIR, SMALL, Arm, Base, Column, Experiment, Finish
 from sentemb_core.config.methods import InfoCSEAux, SimCSE
 from sentemb_core.config.run import EncoderConfig
 

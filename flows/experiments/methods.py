@@ -8,15 +8,7 @@ with that start encoder.
 
 from collections.abc import Mapping, Sequence
 
-from flows.experiments.parts import (
-    BM25,
-    CONTEXT,
-    METHODS,
-    RANDOM,
-    START,
-    arm,
-    has_counterparts,
-)
+from flows.experiments.parts import BM25, CONTEXT, METHODS, RANDOM, START, arm, has_counterparts
 from flows.presets import method_preset
 from sentemb_core.config.experiments import (
     SECONDS,
@@ -43,10 +35,7 @@ from sentemb_core.types import Json, Pooling
 METHODS_SMALL = "methods-small"
 FEW_SHOT = "few-shot"
 
-FIXED = (
-    *(one.model_copy(update={"baseline": START.label}) for one in (RANDOM, BM25)),
-    START,
-)
+FIXED = (*(one.model_copy(update={"baseline": START.label}) for one in (RANDOM, BM25)), START)
 """Rows that no method trains; the start encoder is the baseline of all others."""
 
 DEFAULT_CORPORA: tuple[Corpus, ...] = ("blog_usgov", "news_reuters21578", "plain_sentences")

@@ -217,11 +217,7 @@ EXPERIMENTS = (
     table(
         id="mutual.t3d",
         title="Initialisers: CONPONO and ICT",
-        arms=(
-            *FIXED,
-            arm("CP", *IDC),
-            arm("ICT", method("ict"), *rounds(2)),
-        ),
+        arms=(*FIXED, arm("CP", *IDC), arm("ICT", method("ict"), *rounds(2))),
         paper_arms=(arm("SC", method("simcse"), *rounds(2)),),
         small=STATIC.with_difference(
             "SimCSE as initialiser is left out: static vectors have no dropout."

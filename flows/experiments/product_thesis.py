@@ -355,9 +355,7 @@ EXPERIMENTS = (
         title="Batch size, at as many texts",
         arms=tuple(
             changed(
-                str(size),
-                steps=(Train(method=SimCSE(), batch_size=size, times=64 / size),),
-                x=size,
+                str(size), steps=(Train(method=SimCSE(), batch_size=size, times=64 / size),), x=size
             )
             for size in (32, 64, 96, 128, 256, 512)
         ),
@@ -391,10 +389,7 @@ EXPERIMENTS = (
     table(
         id="product_thesis.dedup",
         title="Titles with and without their duplicates",
-        arms=(
-            changed("titles"),
-            changed("unique titles", distinct=True),
-        ),
+        arms=(changed("titles"), changed("unique titles", distinct=True)),
         columns=(
             capped("Amazon-Google", "Amazon-Google", "product_amazon_google"),
             capped("Abt-Buy", "Abt-Buy", "product_abt_buy"),

@@ -75,9 +75,7 @@ def constant_result(collection: Collection) -> TaskResult:
 
 
 def fused_results(
-    vectors: CollectionVectors,
-    collection: Collection,
-    alphas: Sequence[float] = ALPHAS,
+    vectors: CollectionVectors, collection: Collection, alphas: Sequence[float] = ALPHAS
 ) -> FusedResults:
     """Return BM25's first 1,000 rescored by BM25 + alpha x cosine, and reciprocal rank fusion.
 

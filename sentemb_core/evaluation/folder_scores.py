@@ -19,12 +19,7 @@ from sentemb_core.evaluation.bootstrap import Difference, paired_difference
 from sentemb_core.evaluation.metrics import recall
 from sentemb_core.evaluation.pool_size import few_candidates
 from sentemb_core.evaluation.random_encoder import random_scorers
-from sentemb_core.evaluation.validation_scores import (
-    PoolRanks,
-    RetrievalScores,
-    Scorers,
-    rank_pool,
-)
+from sentemb_core.evaluation.validation_scores import PoolRanks, RetrievalScores, Scorers, rank_pool
 from sentemb_core.evaluation.vectors import encoder_scorers
 from sentemb_core.progress import log_progress
 from sentemb_core.retriever.pool import Query, pool_pairs, pool_scorers

@@ -84,10 +84,7 @@ def evaluate(
         config = ValidationConfig(candidates=max(candidates, 2))
         kind, ranks = retriever_ranks(retriever, Path(name), config)
     ways = {
-        system: {
-            WAYS[0]: each.document_to_counterpart,
-            WAYS[1]: each.counterpart_to_document,
-        }
+        system: {WAYS[0]: each.document_to_counterpart, WAYS[1]: each.counterpart_to_document}
         for system, each in ranks.items()
     }
     return Evaluation(

@@ -16,12 +16,7 @@ from jaxtyping import Float64
 from sentemb_core.config.suite import DOMAINS, ProbeTask
 from sentemb_core.encoder.safety import require_ordinary
 from sentemb_core.errors import BadDataError, UnreadableSourceError
-from sentemb_core.evaluation.parquet import (
-    refuse_rows,
-    require_columns,
-    require_texts,
-    table_of,
-)
+from sentemb_core.evaluation.parquet import refuse_rows, require_columns, require_texts, table_of
 from sentemb_core.evaluation.sts import read_sts
 from sentemb_core.evaluation.transfer import TransferTask
 

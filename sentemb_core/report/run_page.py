@@ -79,12 +79,7 @@ def run_page(report: RunReport, drawings: Drawings) -> str:
     """
     opened = ["verdict"] if report.retriever else ["verdict", "what_moved"]
     sections = [
-        Chapter(
-            name.replace("_", "-"),
-            CHAPTERS[name],
-            content,
-            folded=name not in opened,
-        )
+        Chapter(name.replace("_", "-"), CHAPTERS[name], content, folded=name not in opened)
         for name, content in chapters(report, drawings).items()
     ]
     return document(report.title, "Run report of sentemb", sections)

@@ -56,11 +56,7 @@ def tiles(report: RunReport) -> list[Tile]:
     scores = [(row, row.recall("test", "forward")) for row in chosen]
     scored = [(row, score) for row, score in scores if score is not None]
     return [
-        Tile(
-            named(row),
-            score,
-            None if row.kind in ("start", "fixed") else score - scored[0][1],
-        )
+        Tile(named(row), score, None if row.kind in ("start", "fixed") else score - scored[0][1])
         for row, score in scored
     ]
 
