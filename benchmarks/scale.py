@@ -20,6 +20,7 @@ import time
 from pathlib import Path
 
 from flows.annotation_variants import annotate
+from flows.environment import QUIET
 from flows.pipeline import documents_of
 from sentemb_core.config.run import AnnotationConfig, CorpusConfig, EncoderConfig, InfoCSEIDC
 from sentemb_core.types import Json
@@ -69,7 +70,10 @@ def measured(way: str, documents: int, full: int) -> Json:
         settings = ("--documents", str(documents), "--full", str(full), "--run", way)
         command = [sys.executable, "-m", "benchmarks.scale", *settings]
         out = subprocess.run(
-            command, env=os.environ | {"SENTEMB_HOME": home}, stdout=subprocess.PIPE, check=True
+            command,
+            env=QUIET | os.environ | {"SENTEMB_HOME": home},
+            stdout=subprocess.PIPE,
+            check=True,
         ).stdout
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         used = sum(file.stat().st_size for file in Path(home).rglob("*") if file.is_file())

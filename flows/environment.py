@@ -18,6 +18,7 @@ QUIET = {
     "TOKENIZERS_PARALLELISM": "false",
     "ARROW_DEFAULT_MEMORY_POOL": "system",  # a quarter less peak memory while reading (measured)
     "GOMP_SPINCOUNT": "3000",  # waiting threads spin on an idle machine, sleep on a busy one
+    "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "64",  # of 1,024, one for each shape of a batch
     "DO_NOT_TRACK": "1",
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     "PREFECT_CLIENT_MAX_RETRIES": "2",  # a killed server: with the default, 5, noticed after 219 s
