@@ -20,6 +20,8 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+Places = Int64[np.ndarray, " texts"]
+
 TOKEN_BUDGET = 4096
 """Tokens a batch: from 2,048 to 16,384, MiniLM's throughput is flat, but memory grows."""
 
@@ -102,8 +104,9 @@ def _encoded(
         with autocast(encoder.device, dtype):
             return finished(encoder(ids)).cpu().numpy()
 
-    batches, place = read_in_batches(encoder, sequences, vectors_of, dtype, progress)
-    vectors = stacked(batches, encoder.dim)[place]
+    vectors = np.empty((len(sequences), encoder.dim), np.float32)
+    for places, rows, batch in read_in_batches(encoder, sequences, vectors_of, dtype, progress):
+        vectors[places] = batch[rows]
     bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1)).tolist()
     if bad and dtype == "bfloat16":
         log.warning(
@@ -120,8 +123,10 @@ def read_in_batches(
     read: Callable[[Int[Tensor, "rows time"]], T],
     dtype: Precision,
     progress: Callable[[int], None] | None,
-) -> tuple[list[T], Int64[np.ndarray, " n"]]:
-    """Return the result of each batch of distinct texts, and the place of each text in all batches.
+) -> Generator[tuple[Places, Places, T], None, None]:
+    """Yield for each batch of distinct texts: places in `sequences`, rows of the batch, the result.
+
+    A place has the text of its row: equal texts are read once.
 
     Args:
         encoder: It reads without dropout.
@@ -134,7 +139,8 @@ def read_in_batches(
     text_of = equal_to(sequences)
     texts = [sequences[row] for row in np.unique(text_of, return_index=True)[1].tolist()]
     lengths = np.fromiter(map(len, texts), np.int64, len(texts))
-    weight = np.bincount(text_of) * lengths
+    count = np.bincount(text_of)
+    weight = count * lengths
     total = max(int(weight.sum()), 1)
     device = encoder.device
 
@@ -144,8 +150,9 @@ def read_in_batches(
             return read(ids.to(device))
 
     batches = length_buckets(lengths, TOKEN_BUDGET if device.type == "cpu" else CUDA_BUDGET)
-    results: list[T] = []
-    done = 0
+    position = np.argsort(np.concatenate([np.empty(0, np.int64), *batches]))[text_of]
+    left = np.argsort(position, kind="stable")
+    first = done = 0
     with (
         evaluating(encoder),
         packed_weights(encoder, dtype, int(lengths.sum())),
@@ -155,19 +162,12 @@ def read_in_batches(
         # a table costs less than the Python around it, and each thread has its own heap
         each = pool.map if encoder.kind == "transformer" else map
         for rows, result in zip(batches, each(result_of, batches), strict=True):
-            results.append(result)
+            places, left = np.split(left, [count[rows].sum()])
+            yield places, position[places] - first, result
+            first += len(rows)
             done += int(weight[rows].sum())
             if progress:
                 progress(len(sequences) * done // total)
-    order = np.concatenate([np.empty(0, np.int64), *batches])
-    return results, np.argsort(order)[text_of]
-
-
-def stacked(
-    batches: Sequence[Float32[np.ndarray, "_ dim"]], dim: int
-) -> Float32[np.ndarray, "texts dim"]:
-    """Return the vectors of all batches, which may be none."""
-    return np.concatenate([np.empty((0, dim), np.float32), *batches])
 
 
 def embed_texts(

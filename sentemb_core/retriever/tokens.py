@@ -20,7 +20,7 @@ from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
 from sentemb_core.documents import Documents
-from sentemb_core.encoder.batching import autocast, read_in_batches, stacked
+from sentemb_core.encoder.batching import autocast, read_in_batches
 from sentemb_core.encoder.dense import linear
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import BadDataError
@@ -143,10 +143,14 @@ def read_tokens(
             of_tokens = merged_neighbours(of_tokens)
         return pooled.cpu().numpy(), of_tokens.cpu().numpy()
 
-    batches, place = read_in_batches(encoder, sequences, read, dtype, progress)
-    vectors = stacked([pooled for pooled, _ in batches], encoder.dim)[place]
-    states = [each for _, of_batch in batches for each in of_batch]
-    of_texts = [states[row] for row in place.tolist()]
+    vectors = np.empty((len(sequences), encoder.dim), np.float32)
+    of_texts = [vectors[:0]] * len(sequences)
+    for places, rows, (pooled, states) in read_in_batches(
+        encoder, sequences, read, dtype, progress
+    ):
+        vectors[places] = pooled[rows]
+        for place, row in zip(places.tolist(), rows.tolist(), strict=True):
+            of_texts[place] = states[row]
     starts = np.concatenate([[0], np.cumsum([len(each) for each in of_texts])]).astype(np.int64)
     return Read(vectors, TokenVectors(np.concatenate(of_texts), starts))
 
