@@ -14,3 +14,8 @@ def __getattr__(name: str) -> Any:
     if name in INTERFACE:
         return getattr(import_module("sentemb_core.api"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Return what a notebook completes: the interface."""
+    return INTERFACE

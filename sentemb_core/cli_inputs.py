@@ -160,4 +160,6 @@ def open_documents(
         elif refused:
             with replacing(refused) as draft:
                 copyfile(folder / "quarantine.parquet", draft)
-            getLogger(__name__).warning("%s: %s", report.refused_summary(), refused)
+            getLogger(__name__).warning(
+                "%s, with their places: %s", report.refused_summary(), refused
+            )

@@ -163,7 +163,7 @@ def _print_index(
         "refused": report.quarantined,
     }
     if report.quarantined:
-        lines.append(f"Not in the index: {report.refused_summary()}: {refused}")
+        lines.append(f"Not in the index: {report.refused_summary()}, with their places: {refused}")
     if graph := stated.approximate:
         lines.append(
             f"Above {stated.exact:,} documents, a graph finds the first ones by vectors: "
@@ -260,8 +260,9 @@ def searching_model(source: str) -> str:
 
     if not is_index_folder(source):
         raise UsageError(
-            "Without --model, `search` needs an index that `python -m flows index` wrote; found "
-            f"{source}. Name the model with --model."
+            "Without --model, `search` needs a folder that `python -m flows index` wrote; "
+            f"{source!r} {'has no index' if Path(source).exists() else 'does not exist'}. Name the "
+            "folder behind the query, or the model with --model."
         )
     return stated_model(Path(source))
 

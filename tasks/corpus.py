@@ -132,7 +132,8 @@ def refused_rows(documents: ArtifactRef) -> list[str]:
     report = corpus_report(documents)
     if not report.quarantined:
         return []
-    return [f"{report.refused_summary()}: {artifact_path(documents) / 'quarantine.parquet'}"]
+    places = artifact_path(documents) / "quarantine.parquet"
+    return [f"{report.refused_summary()}, with their places: {places}"]
 
 
 def corpus_report(documents: ArtifactRef) -> "CorpusReport":

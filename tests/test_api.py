@@ -49,6 +49,7 @@ def test_importing_the_package_loads_nothing_heavy():
 
 
 def test_the_package_has_no_other_name():
+    assert set(dir(sentemb_core)) == set(sentemb_core.INTERFACE) == set(api.__all__)
     assert not hasattr(sentemb_core, "nosuch")
     assert api.__all__ == sentemb_core.INTERFACE
 
@@ -90,6 +91,12 @@ def test_texts_are_split_and_lists_are_sentences():
     assert texts == pytest.approx(lists, abs=1e-6)
     assert np.linalg.norm(texts, axis=1) == pytest.approx(1, abs=1e-5)
     assert retriever.encode_documents([""]).shape == (1, 32)
+
+
+@pytest.mark.parametrize("name", ["encode", "encode_queries", "encode_documents"])
+def test_one_text_is_not_read_as_its_characters(name):
+    with pytest.raises(UsageError):
+        getattr(made.retriever(), name)("w5 w6")
 
 
 def test_encode_joins_the_vectors_of_the_encoders():
@@ -142,6 +149,16 @@ def test_unusable_documents_are_left_out_with_a_warning(caplog):
     documents = [*MAPPINGS, {"text": ""}, {"text": 5}, {"id": "", "text": "w5"}]
     assert len(made.retriever().search("w5", documents)) == 3
     assert sum("left out" in record.message for record in caplog.records) == 1
+
+
+def test_read_counts_the_rows_it_leaves_out(tmp_path, caplog):
+    file = tmp_path / "rows.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in (*MAPPINGS[:1], {"id": "b"}, {})))
+    columns = {"id_column": "id", "text_column": "text"}
+    assert [each.doc_id for each in sentemb_core.read(file, **columns)] == ["a"]
+    assert sum("2 of 3 rows" in record.message for record in caplog.records) == 1
+    with pytest.raises(UsageError):
+        sentemb_core.read(file, id_colum="id")
 
 
 @pytest.mark.parametrize("document", [5, None, {"body": "w5"}])

@@ -96,7 +96,7 @@ def status_command(run: str | None, as_json: bool) -> int:
         show(f"{'Run' if run else 'Last run'} {record.id}{name}: {state_of(record)}")
         waiting = [] if run else [other for other in waiting_runs() if other != record]
         for other in waiting[:LISTED]:
-            show(f"Waiting run {other.id}: {state_of(other)}")
+            show(f"Run to resume: {other.id}, {state_of(other)}")
         if len(waiting) > LISTED:
             show(f"Waiting, not listed: {counted(len(waiting) - LISTED, 'run')}.")
     return job_of(record).dry_run(as_json)

@@ -186,7 +186,8 @@ def index(
     folder: IndexFolder,
     *,
     model: Annotated[
-        str | None, Parameter(help="As in `encode`. Default with --update: that of the index.")
+        str | None,
+        Parameter(help="A folder or models:/NAME@ALIAS. Default with --update: that of the index."),
     ] = None,
     update: Update = False,
     no_texts: NoTexts = False,
@@ -217,7 +218,8 @@ def search(
     source: Searched = None,
     *,
     model: Annotated[
-        str | None, Parameter(help="As in `encode`. Default: the model that wrote the index.")
+        str | None,
+        Parameter(help="A folder or models:/NAME@ALIAS. Default: the model that wrote the index."),
     ] = None,
     queries: Queries = None,
     by: Parts = "hybrid",

@@ -117,10 +117,10 @@ class CorpusReport(Value):
         )
 
     def refused_summary(self) -> str:
-        """Return the number of refused rows and their reasons, to put before the file's path."""
+        """Return the number of refused rows and their reasons."""
         refused = sum(self.quarantined.values())
         rows = counted(self.rows_read, "row")
-        return f"{refused:,} of {rows} refused ({self._reasons()}), with their places"
+        return f"{refused:,} of {rows} refused ({self._reasons()})"
 
     def require_pairs(self, what: str) -> None:
         """Check that enough documents have two sentences for `what`, the subject of the message.

@@ -7,6 +7,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from pydantic import ValidationError
+
 from sentemb_core.config.run import CorpusConfig
 from sentemb_core.corpus.checks import REASONS, RefusedError, checked_document
 from sentemb_core.corpus.columns import Row, row_id
@@ -77,7 +79,7 @@ def sentences_of(document: str | Sequence[str]) -> list[str]:
 
 
 def read(source: str | Path, **columns: Any) -> list[Document]:
-    """Return the documents of a source, as the command line reads it.
+    """Return the documents of a source, as the command line reads it; a warning counts bad rows.
 
     Args:
         source: A file (JSONL, JSON, CSV, TSV, Parquet), a folder of .txt and .md files, a saved
@@ -86,9 +88,18 @@ def read(source: str | Path, **columns: Any) -> list[Document]:
             `counterpart_column`.
 
     Raises:
+        UsageError: a setting is unknown or invalid.
         UnreadableSourceError, MissingColumnError, EmptyCorpusError: E103, E104, E101.
     """
-    config = CorpusConfig(source=str(source), **columns)
+    try:
+        config = CorpusConfig(source=str(source), **columns)
+    except ValidationError as error:
+        found = "; ".join(
+            f"{e['loc'][0] if e['loc'] else source}: {e['msg']}" for e in error.errors()
+        )
+        raise UsageError(f"`read` takes settings of CorpusConfig; {found}.") from error
     with TemporaryDirectory(prefix="sentemb-") as name:
-        write_documents(config, Path(name), pairs=False)
+        report = write_documents(config, Path(name), pairs=False)
+        if report.quarantined:
+            log.warning("%s: %s", source, report.refused_summary())
         return list(read_documents(Path(name) / "documents.parquet"))

@@ -49,7 +49,7 @@ class Evaluation:
 
     def __str__(self) -> str:
         lines = [f"{'':18} {'':24} " + " ".join(f"{measure:>18}" for measure in MEASURES)]
-        for system, figures in [*self.systems.items(), (f"less {WORDS}", self.gains)]:
+        for system, figures in [*self.systems.items(), (f"minus {WORDS}", self.gains)]:
             for way in WAYS:
                 cells = [figures[way][measure] for measure in MEASURES]
                 shown = (f"{cell.mean:.3f} ({cell.low:.3f} to {cell.high:.3f})" for cell in cells)

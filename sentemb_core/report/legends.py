@@ -124,7 +124,7 @@ COUNTS: Legend = {
     "not drawn": "documents outside the requested sample.",
     "duplicate sentences": "dropped: their document has them already.",
     "counterpart sentences": "dropped: they repeat the counterpart of their document.",
-    "rows with tags": "rows with HTML tags, which are read as words; remove tags before.",
+    "rows with tags": "rows with HTML tags, which are read as words; --strip-html removes them.",
     "rows with title": "documents that hold their own title within a sentence.",
     "duplicate documents": "kept, with the sentences of an earlier document.",
     "read by the encoder": "tokens beyond its maximum length are cut, and all pieces outside its "

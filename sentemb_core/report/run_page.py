@@ -23,7 +23,7 @@ CHAPTERS = {
     "projection": "Sentences on common axes",
     "training": "Training",
     "examples": "Best and worst pairs",
-    "lost_queries": "Queries that went wrong",
+    "lost_queries": "Queries that the best encoder gets wrong",
     "evaluation": "On the evaluation suite",
     "data": "Data and quarantine",
     "timings": "Time and cache",

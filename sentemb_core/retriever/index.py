@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from jaxtyping import Bool, Float, Float32, Int64
@@ -333,6 +333,8 @@ def parts_of(spec: RetrieverSpec, by: By) -> RetrieverSpec:
         return spec.model_copy(update={"words": None})
     if by == "words" and spec.words:
         return RetrieverSpec(words=spec.words)
+    if by not in get_args(By):
+        raise UsageError(f"`by` is one of {', '.join(get_args(By))}; found {by!r}.")
     part = "no encoder" if by == "dense" else "no lexical part"
     raise UsageError(
         f"This retriever has {part}, so it cannot search by {by}. Search by hybrid, which takes "

@@ -1,7 +1,7 @@
 """A retriever in memory: its spec, its encoders, and what they make of texts and documents."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -40,8 +40,8 @@ class Retriever:
     """
 
     spec: RetrieverSpec
-    encoders: Mapping[str, Encoder]
-    token_map: TokenMap | None = None
+    encoders: Mapping[str, Encoder] = field(repr=False)
+    token_map: TokenMap | None = field(default=None, repr=False)
     dtype: Precision = "float32"
 
     @property
@@ -69,9 +69,10 @@ class Retriever:
         """Return one vector per text, of length 1, without the prompt of a query or a document.
 
         Raises:
-            UsageError: the retriever has no encoder.
+            UsageError: the retriever has no encoder, or `texts` is one text.
         """
         self._require_encoder()
+        require_several(texts)
         vectors = [embed_texts(self.encoders[each.folder], texts) for each in self.spec.vectors]
         weights = [each.weight for each in self.spec.vectors]
         return joined_vectors(list(zip(weights, map(directions, vectors), strict=True)))
@@ -80,9 +81,10 @@ class Retriever:
         """Return one vector per text; their inner products with documents are cosines.
 
         Raises:
-            UsageError: the retriever has no encoder.
+            UsageError: the retriever has no encoder, or `texts` is one text.
         """
         self._require_encoder()
+        require_several(texts)
         return self.read_texts(texts).side(self.spec).vectors
 
     def encode_documents(
@@ -91,9 +93,10 @@ class Retriever:
         """Return one vector per document: a text, which syntok splits, or a list of sentences.
 
         Raises:
-            UsageError: the retriever has no encoder.
+            UsageError: the retriever has no encoder, or `documents` is one text.
         """
         self._require_encoder()
+        require_several(documents)
         sentences = [sentences_of(document) for document in documents]
         return self.read_documents(sentences).side(self.spec).vectors
 
@@ -242,3 +245,13 @@ def assembled(
         {folders[each.folder]: encoders[each.folder] for each in spec.vectors},
         token_map if spec.tokens else None,
     )
+
+
+def require_several(texts: object) -> None:
+    """Refuse one text in place of several, whose characters would be read as texts.
+
+    Raises:
+        UsageError: it is a string.
+    """
+    if isinstance(texts, str):
+        raise UsageError(f"Several texts are a list; found one text. Write [{texts[:20]!r}].")
