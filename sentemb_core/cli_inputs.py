@@ -160,6 +160,4 @@ def open_documents(
         elif refused:
             with replacing(refused) as draft:
                 copyfile(folder / "quarantine.parquet", draft)
-            getLogger(__name__).warning(
-                "%s, with their places: %s", report.refused_summary(), refused
-            )
+            getLogger(__name__).warning("%s", report.refused_summary(refused))

@@ -163,7 +163,7 @@ def _print_index(
         "refused": report.quarantined,
     }
     if report.quarantined:
-        lines.append(f"Not in the index: {report.refused_summary()}, with their places: {refused}")
+        lines.append(f"Not in the index: {report.refused_summary(refused)}")
     if graph := stated.approximate:
         lines.append(
             f"Above {stated.exact:,} documents, a graph finds the first ones by vectors: "

@@ -132,8 +132,7 @@ def refused_rows(documents: ArtifactRef) -> list[str]:
     report = corpus_report(documents)
     if not report.quarantined:
         return []
-    places = artifact_path(documents) / "quarantine.parquet"
-    return [f"{report.refused_summary()}, with their places: {places}"]
+    return [report.refused_summary(artifact_path(documents) / "quarantine.parquet")]
 
 
 def corpus_report(documents: ArtifactRef) -> "CorpusReport":

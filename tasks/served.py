@@ -91,7 +91,7 @@ def trust_of(
 ) -> list[str]:
     """Return how far the verdict can be trusted: its queries, their kind, and their number."""
     from sentemb_core.evaluation.pool_size import pool_doubts
-    from sentemb_core.retriever.choice import FEWEST_QUERIES
+    from sentemb_core.retriever.choice import unchosen
 
     pool = pool_of(training)
     if pool.kind == "counterpart":
@@ -107,10 +107,6 @@ def trust_of(
             "documents, so this says less about people's searches. Try some with the commands "
             "above, or name a column of titles (--counterpart-column)."
         )
-    default = (
-        f"Only {choice.queries:,} queries could choose, fewer than {FEWEST_QUERIES}: the default "
-        "retriever is returned, unchosen."
-    )
     refitted = (
         "After the choice its parts were fitted on all documents, the judging ones too: what is "
         "served is not exactly what was judged."
@@ -118,7 +114,7 @@ def trust_of(
     return [
         asked,
         *pool_doubts(artifact_path(training.texts.validation_pool)),
-        *([default] if choice.fixed else []),
+        *([unchosen(choice.queries)] if choice.fixed else []),
         *([refitted] if pool.kind == "halves" else []),
     ]
 

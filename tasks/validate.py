@@ -18,8 +18,6 @@ from tasks.execution import is_dry_run, is_pending
 from tasks.stage import stage
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from sentemb_core.corpus.validation_pool import Split, ValidationPool
     from sentemb_core.documents import Documents
     from sentemb_core.evaluation.masked_language import MaskedLanguage
@@ -42,25 +40,19 @@ def check_validation_pool(validation_pool: ArtifactRef, config: RunConfig) -> No
         )
         few = pool_doubts(artifact_path(validation_pool))
         few += [few_gate_queries(artifact_path(validation_pool))] if config.register_model else []
-        few += [unchosen(artifact_path(validation_pool))] if config.returns == "retriever" else []
+        few += [unchosen_warning(validation_pool)] if config.returns == "retriever" else []
         if not is_dry_run():
             for warning in filter(None, few):
                 log.warning("%s", warning)
 
 
-def unchosen(validation_pool: "Path") -> str:
+def unchosen_warning(validation_pool: ArtifactRef) -> str:
     """Return a warning if the validation split has too few queries to choose a retriever."""
-    from sentemb_core.corpus.validation_pool import read_report
-    from sentemb_core.retriever.choice import FEWEST_QUERIES
+    from sentemb_core.corpus.validation_pool import ValidationPool
+    from sentemb_core.retriever.choice import direction_units, unchosen
 
-    queries = read_report(validation_pool).n_queries["validation"]
-    if queries >= FEWEST_QUERIES:
-        return ""
-    return (
-        f"{queries:,} queries of validation, fewer than {FEWEST_QUERIES}: nothing is chosen. The "
-        "run returns the default retriever, which rounds from a pretrained encoder do not change "
-        "(docs/retriever.md#the-choice). More documents with a counterpart give more queries."
-    )
+    pool = ValidationPool.open(artifact_path(validation_pool))
+    return unchosen(len(direction_units(pool, "validation", "search")[0]))
 
 
 def judging_unlabelled(config: RunConfig) -> str:

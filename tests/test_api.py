@@ -99,6 +99,14 @@ def test_one_text_is_not_read_as_its_characters(name):
         getattr(made.retriever(), name)("w5 w6")
 
 
+def test_one_text_is_neither_documents_nor_queries(tmp_path):
+    with pytest.raises(UsageError):
+        sentemb_core.Index.build(made.retriever(), "w5 w6", tmp_path / "index")
+    index = sentemb_core.Index.build(made.retriever(), TEXTS, tmp_path / "index")
+    with pytest.raises(UsageError):
+        index.search_all("w5 w6")
+
+
 def test_encode_joins_the_vectors_of_the_encoders():
     retriever = made.retriever()
     first, second = (embed_texts(retriever.encoders[name], TEXTS) for name in ("", "table"))

@@ -116,11 +116,12 @@ class CorpusReport(Value):
             "earlier document and stay"
         )
 
-    def refused_summary(self) -> str:
-        """Return the number of refused rows and their reasons."""
+    def refused_summary(self, places: Path | None = None) -> str:
+        """Return the number of refused rows, their reasons, and the file with their places."""
         refused = sum(self.quarantined.values())
         rows = counted(self.rows_read, "row")
-        return f"{refused:,} of {rows} refused ({self._reasons()})"
+        found = f"{refused:,} of {rows} refused ({self._reasons()})"
+        return f"{found}, with their places: {places}" if places else found
 
     def require_pairs(self, what: str) -> None:
         """Check that enough documents have two sentences for `what`, the subject of the message.

@@ -16,6 +16,7 @@ from sentemb_core.corpus.documents import write_documents
 from sentemb_core.corpus.sentences import splitter
 from sentemb_core.corpus.table import Document, read_documents
 from sentemb_core.errors import UsageError
+from sentemb_core.redaction import first_line
 
 log = logging.getLogger(__name__)
 
@@ -33,8 +34,9 @@ def given_documents(items: Iterable[Given]) -> Iterator[Document]:
     document without an id gets that of a row.
 
     Raises:
-        UsageError: an item is no document.
+        UsageError: an item is no document, or `items` is one text.
     """
+    require_several(items)
     split, counts, refused = splitter(MEMORY.splitter), Counter[str](), Counter[str]()
     number = -1
     for number, item in enumerate(items):
@@ -72,6 +74,16 @@ def _row(item: object, number: int) -> Row:
     )
 
 
+def require_several(texts: object) -> None:
+    """Refuse one text in place of several, whose characters would be read as texts.
+
+    Raises:
+        UsageError: it is a string.
+    """
+    if isinstance(texts, str):
+        raise UsageError(f"Several texts are a list; found one text. Write [{texts[:20]!r}].")
+
+
 def sentences_of(document: str | Sequence[str]) -> list[str]:
     """Return the distinct sentences of a text or a list; one empty sentence if there is none."""
     found = splitter(MEMORY.splitter)(document) if isinstance(document, str) else document
@@ -94,10 +106,7 @@ def read(source: str | Path, **columns: Any) -> list[Document]:
     try:
         config = CorpusConfig(source=str(source), **columns)
     except ValidationError as error:
-        found = "; ".join(
-            f"{e['loc'][0] if e['loc'] else source}: {e['msg']}" for e in error.errors()
-        )
-        raise UsageError(f"`read` takes settings of CorpusConfig; {found}.") from error
+        raise UsageError(f"`read` takes settings of CorpusConfig: {first_line(error)}") from error
     with TemporaryDirectory(prefix="sentemb-") as name:
         report = write_documents(config, Path(name), pairs=False)
         if report.quarantined:

@@ -252,6 +252,17 @@ def choice(
     )
 
 
+def unchosen(queries: int) -> str:
+    """Return a warning if so few queries choose nothing, else the empty text."""
+    if queries >= FEWEST_QUERIES:
+        return ""
+    return (
+        f"{queries:,} queries could choose, fewer than {FEWEST_QUERIES}: nothing is chosen. The "
+        "run returns the default retriever, which rounds from a pretrained encoder do not change "
+        "(docs/retriever.md#the-choice). More documents with a counterpart give more queries."
+    )
+
+
 def by_unit(values: Sequence[PerQuery], units: Sequence[Units]) -> Float64[np.ndarray, " units"]:
     """Return a value for each unit; their mean is that over the queries of all directions."""
     sums = np.bincount(np.concatenate(list(units)), np.concatenate(list(values)))

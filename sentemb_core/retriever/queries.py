@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Sequence
 
+from sentemb_core.corpus.given import require_several
 from sentemb_core.corpus.sentences import is_blank
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.encoder.safety import tokenising
@@ -18,11 +19,12 @@ FEW = 0.01
 
 
 def check_queries(queries: Sequence[str]) -> None:
-    """Refuse an empty query.
+    """Refuse an empty query, and one text in place of several.
 
     Raises:
         UsageError: with its place, if there are several.
     """
+    require_several(queries)
     for place, query in enumerate(queries):
         if is_blank(query):
             which = "The query" if len(queries) == 1 else f"Query {place + 1} of {len(queries)}"

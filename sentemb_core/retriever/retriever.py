@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 from jaxtyping import Float32
 
-from sentemb_core.corpus.given import Given, sentences_of
+from sentemb_core.corpus.given import Given, require_several, sentences_of
 from sentemb_core.document_vectors import Hit
 from sentemb_core.encoder.batching import embed_texts, encode
 from sentemb_core.encoder.card import CardFacts, model_card
@@ -245,13 +245,3 @@ def assembled(
         {folders[each.folder]: encoders[each.folder] for each in spec.vectors},
         token_map if spec.tokens else None,
     )
-
-
-def require_several(texts: object) -> None:
-    """Refuse one text in place of several, whose characters would be read as texts.
-
-    Raises:
-        UsageError: it is a string.
-    """
-    if isinstance(texts, str):
-        raise UsageError(f"Several texts are a list; found one text. Write [{texts[:20]!r}].")

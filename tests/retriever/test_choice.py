@@ -20,6 +20,7 @@ from sentemb_core.retriever.choice import (
     direction_units,
     directions_of,
     has_encoder,
+    unchosen,
     with_words,
 )
 
@@ -179,7 +180,7 @@ def test_a_required_encoder_is_in_the_chosen_one():
 @pytest.mark.parametrize("queries", [FEWEST_QUERIES - 1, FEWEST_QUERIES])
 def test_few_queries_choose_nothing(queries: int):
     found, _ = chosen({"BM25": 0.95}, queries=queries)
-    assert found.fixed == (queries < FEWEST_QUERIES)
+    assert found.fixed == (queries < FEWEST_QUERIES) == bool(unchosen(queries))
     assert found.label == (LABELS[0] if found.fixed else "BM25")
     assert found.queries == queries
     reasons = {found.why_not(row) for row in found.judged}
