@@ -10,7 +10,6 @@ from cyclopts import Parameter
 from sentemb_core import console
 from sentemb_core.cli_inputs import (
     checked_source,
-    is_retriever,
     open_documents,
     open_encoder,
     open_retriever,
@@ -186,35 +185,18 @@ def evaluate(
     corpus: CorpusOptions = DEFAULTS,
     json: Json = False,
 ) -> int:
-    """Recall of a model and of BM25 on a corpus: documents retrieve their counterparts.
+    """Recall and MRR of a retriever and of BM25: documents and counterparts look for each other.
 
-    A folder with retriever.json is scored by all its parts. Without a counterpart column, the
-    halves of each document retrieve each other.
+    A folder with retriever.json is scored by all its parts, another encoder by its vectors. Without
+    a counterpart column, the halves of each document look for each other.
     """
     require_arguments("MODEL SOURCE", model, source)
     checked = checked_source(source, corpus)
-    from sentemb_core.config.run import ValidationConfig
-    from sentemb_core.evaluation.folder_scores import retriever_scores_of_folder, scores_of_folder
+    from sentemb_core.evaluation.report_card import evaluation_of_folder
 
-    config = ValidationConfig(candidates=candidates)
-    if is_retriever(model):
-        with open_documents(checked) as documents:
-            scores = retriever_scores_of_folder(open_retriever(model), documents, config)
-    else:
-        with open_encoder(model) as encoder, open_documents(checked) as documents:
-            scores = scores_of_folder(encoder, documents, config)
-    from sentemb_core.report.terminal import bm25_difference_text, scores_table
-
-    systems = {label: row.model_dump() for label, row in scores.systems.items()}
-    leads = {"recall_at_5_less_bm25": scores.lead}
-    if scores.reverse_lead:
-        leads["reverse_recall_at_5_less_bm25"] = scores.reverse_lead
-    return console.print_result(
-        systems | {name: asdict(lead) for name, lead in leads.items()},
-        scores_table(scores.kind, scores.systems),
-        *bm25_difference_text(scores.kind, scores.own, leads.values()),
-        as_json=json,
-    )
+    with open_documents(checked) as documents:
+        scores = evaluation_of_folder(open_retriever(model), documents, candidates)
+    return console.print_result(asdict(scores), str(scores), as_json=json)
 
 
 @app.command

@@ -16,7 +16,7 @@ from sentemb_core.errors import (
     MissingEncoderError,
     UsageError,
 )
-from sentemb_core.evaluation.report_card import MEASURES, WAYS
+from sentemb_core.evaluation.report_card import MEASURES
 from sentemb_core.retriever.folder import save_retriever
 from sentemb_core.retriever.spec import RetrieverSpec, Vectors
 from tests import tiny
@@ -184,16 +184,18 @@ def test_no_document_is_refused():
 
 def test_evaluate_has_intervals_in_both_directions_and_bm25_beside_them():
     scores = sentemb_core.evaluate(made.retriever(), whole())
-    assert (scores.kind, scores.queries[WAYS[0]]) == ("counterpart", 40)
+    ways = ["document to counterpart", "counterpart to document"]
+    assert ([*scores.queries], [*scores.candidates], [*scores.gains]) == (ways, ways, ways)
+    assert (scores.kind, scores.queries[ways[0]]) == ("counterpart", 40)
     assert {"this retriever", "BM25", "vectors alone"} == {*scores.systems}
     for figures in scores.systems.values():
-        for way in WAYS:
+        for way in ways:
             assert [*figures[way]] == [*MEASURES]
             assert all(each.low <= each.mean <= each.high for each in figures[way].values())
-    for way in WAYS:
+    for way in ways:
         own, words = (scores.systems[name][way]["R@5"].mean for name in ("this retriever", "BM25"))
         assert scores.gains[way]["R@5"].mean == pytest.approx(own - words)
-    assert all(way in str(scores) for way in WAYS)
+    assert all(way in str(scores) for way in ways)
 
 
 def test_evaluate_reads_files(tmp_path):

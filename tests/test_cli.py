@@ -165,18 +165,17 @@ def test_a_command_imports_only_what_it_needs(model, corpus, arguments, modules)
     assert imported_by(*words) == modules
 
 
-def test_evaluate_scores_encoder_bm25_and_chance(call, model, corpus):
+def test_evaluate_scores_encoder_and_bm25(call, model, corpus):
     column = ("--counterpart-column", "title")
     code, out, _ = call("evaluate", model, corpus, "--json", *column, *COLUMNS)
     scores = json.loads(out)
-    systems = ["this encoder", "BM25", "random encoder"]
-    assert (code, [*scores]) == (0, [*systems, "recall_at_5_less_bm25"])
-    own, bm25 = (scores[name]["document_to_counterpart"]["recall_at_5"] for name in systems[:2])
-    lead = scores["recall_at_5_less_bm25"]
-    assert own == 1.0
-    assert {scores[name]["split"] for name in systems} == {"all"}
-    assert lead["mean"] == pytest.approx(own - bm25)
-    assert lead["low"] <= lead["mean"] <= lead["high"]
+    assert (code, [*scores["systems"]]) == (0, ["this retriever", "BM25"])
+    for way in ("document to counterpart", "counterpart to document"):
+        own, bm25 = (system[way]["R@5"]["mean"] for system in scores["systems"].values())
+        lead = scores["gains"][way]["R@5"]
+        assert own == 1.0
+        assert lead["mean"] == pytest.approx(own - bm25)
+        assert lead["low"] <= lead["mean"] <= lead["high"]
 
 
 def test_evaluate_names_counterparts_or_halves(call, model, corpus):
@@ -186,7 +185,7 @@ def test_evaluate_names_counterparts_or_halves(call, model, corpus):
     assert ("counterpart" in halves, "half" in halves) == (False, True)
     for directions in (("first half", "second half"), ("second half", "first half")):
         assert " to ".join(directions) in " ".join(halves.split())
-    assert re.search(r"R@5.* BM25 ", " ".join(halves.split()))
+    assert re.search(r"MRR@10.* BM25 ", " ".join(halves.split()))
 
 
 def test_annotate_draws_a_document(call, model, corpus, tmp_path):

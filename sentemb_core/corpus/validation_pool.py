@@ -28,8 +28,6 @@ log = logging.getLogger(__name__)
 
 Kind = Literal["counterpart", "halves"]
 Split = Literal["validation", "gate", "test"]
-SplitOrAll = Literal[Split, "all"]
-"""all: every document of the pool is a query, as in `evaluate`."""
 
 SIDES: Mapping[Kind, tuple[str, str]] = {
     "counterpart": ("document", "counterpart"),
@@ -338,7 +336,7 @@ class ValidationPool:
         """Return for each query whether its counterpart is outside the labels of this share."""
         return np.array([not is_label(doc_id, share) for doc_id in self.query_doc_id], np.bool_)
 
-    def queries(self, split: SplitOrAll) -> Int64[np.ndarray, " n"]:
+    def queries(self, split: Split) -> Int64[np.ndarray, " n"]:
         """Return the positions of this split's queries in the query arrays."""
         return np.flatnonzero(self.query_split == split)
 

@@ -1,34 +1,48 @@
-"""Scores of a retriever on documents that a program has: `sentemb_core.evaluate`."""
+"""Scores of a retriever on a corpus, beside BM25: for both command lines and from Python."""
 
 import logging
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+
+import numpy as np
 
 from sentemb_core.config.run import ValidationConfig
 from sentemb_core.corpus.given import Given, given_documents, read
 from sentemb_core.corpus.sentences import same_text
-from sentemb_core.corpus.table import Document, write_rows
-from sentemb_core.corpus.validation_pool import Kind
+from sentemb_core.corpus.table import Document, read_documents, write_rows
+from sentemb_core.corpus.validation_pool import (
+    SIDES,
+    Kind,
+    ValidationPool,
+    write_validation_pool,
+)
+from sentemb_core.encoder.truncation import Cut, log_once
 from sentemb_core.errors import EmptyCorpusError
+from sentemb_core.evaluation.bm25_scores import bm25_scorers, pool_texts
 from sentemb_core.evaluation.bootstrap import (
     Difference,
     Interval,
     confidence_interval,
     paired_difference,
 )
-from sentemb_core.evaluation.folder_scores import RETRIEVER, WORDS, retriever_ranks
-from sentemb_core.evaluation.metrics import values_of
+from sentemb_core.evaluation.metrics import Ranks, values_of
+from sentemb_core.evaluation.pool_size import few_candidates
+from sentemb_core.evaluation.validation_scores import Scorers, rank_pool
+from sentemb_core.formats import with_interval
+from sentemb_core.progress import log_progress
+from sentemb_core.retriever.pool import Query, pool_pairs, pool_scorers
 from sentemb_core.retriever.retriever import Retriever
 
 log = logging.getLogger(__name__)
 
 MEASURES = ("R@1", "R@5", "R@10", "R@20", "MRR@10")
-WAYS = ("document to counterpart", "counterpart to document")
+
+RETRIEVER, ALONE, WORDS = "this retriever", "vectors alone", "BM25"
 
 Figures = dict[str, dict[str, Interval]]
-"""Direction (`WAYS`) -> measure (`MEASURES`) -> mean over the queries, with its 95 % interval."""
+"""Direction -> measure (`MEASURES`) -> mean over the queries, with its 95 % interval."""
 
 
 @dataclass(frozen=True)
@@ -37,24 +51,40 @@ class Evaluation:
 
     Attributes:
         kind: counterpart: titles and documents look for each other; halves: halves of documents.
-        queries: Number of queries by direction.
+        queries: Number of queries by direction: "document to counterpart" and "counterpart to
+            document"; of halves "first half to second half" and "second half to first half".
+        candidates: Number of candidates by direction.
         systems: Figures by system.
         gains: The retriever's figures less those of BM25.
     """
 
     kind: Kind
     queries: dict[str, int]
+    candidates: dict[str, int]
     systems: dict[str, Figures]
     gains: dict[str, dict[str, Difference]]
 
     def __str__(self) -> str:
-        lines = [f"{'':18} {'':24} " + " ".join(f"{measure:>18}" for measure in MEASURES)]
-        for system, figures in [*self.systems.items(), (f"minus {WORDS}", self.gains)]:
-            for way in WAYS:
-                cells = [figures[way][measure] for measure in MEASURES]
-                shown = (f"{cell.mean:.3f} ({cell.low:.3f} to {cell.high:.3f})" for cell in cells)
-                lines.append(f"{system:18} {way:24} " + " ".join(shown))
+        """A table of the means; below it the gain in MRR@10, whose interval decides."""
+        width = max(map(len, self.queries))
+        lines = [f"{'':14}  {'':{width}}  " + "  ".join(f"{name:>6}" for name in MEASURES)]
+        for system, figures in self.systems.items():
+            for way, cells in figures.items():
+                shown = "  ".join(f"{cells[name].mean:6.3f}" for name in MEASURES)
+                lines.append(f"{system:14}  {way:{width}}  {shown}")
+        for way, gain in self.gains.items():
+            lines.append(
+                f"MRR@10, {way}: {RETRIEVER} minus {WORDS} {_verdict(gain['MRR@10'])} "
+                f"({self.queries[way]:,} queries, {self.candidates[way]:,} candidates)."
+            )
         return "\n".join(lines)
+
+
+def _verdict(gain: Difference) -> str:
+    shown = with_interval(gain.low, gain.mean, gain.high)
+    if gain.low > 0:
+        return f"{shown}, significantly better"
+    return f"{shown}, significantly worse" if gain.high < 0 else f"{shown}, not decided"
 
 
 def evaluate(
@@ -78,45 +108,82 @@ def evaluate(
     rows = list(given)
     if not rows:
         raise EmptyCorpusError("An evaluation needs documents; found none. Name other documents.")
-    _warn_of_titles(rows)
     with TemporaryDirectory(prefix="sentemb-") as name:
         write_rows(Path(name) / "documents.parquet", rows)
-        config = ValidationConfig(candidates=max(candidates, 2))
-        kind, ranks = retriever_ranks(retriever, Path(name), config)
-    ways = {
-        system: {WAYS[0]: each.document_to_counterpart, WAYS[1]: each.counterpart_to_document}
-        for system, each in ranks.items()
-    }
+        return evaluation_of_folder(retriever, Path(name), max(candidates, 2))
+
+
+def evaluation_of_folder(retriever: Retriever, documents: Path, candidates: int) -> Evaluation:
+    """Return the same for a folder that `write_documents` wrote; every document is a query."""
+    table = documents / "documents.parquet"
+    _warn_of_titles(read_documents(table))
+    with TemporaryDirectory(prefix="sentemb-") as name:
+        write_validation_pool(table, ValidationConfig(candidates=candidates), Path(name))
+        if doubt := few_candidates(Path(name)):
+            log.warning("%s", doubt)
+        drawn = ValidationPool.open(Path(name))
+    pool = replace(drawn, query_split=np.full(len(drawn.query_split), "test"))
+    query, candidate = SIDES[pool.kind]
+    forward, backward = f"{query} to {candidate}", f"{candidate} to {query}"
+    ranks: dict[str, dict[str, Ranks]] = {}
+    for system, scorers in _scorers(retriever, documents, pool).items():
+        found = rank_pool(pool, scorers, "test")
+        ranks[system] = {
+            forward: found.document_to_counterpart,
+            backward: found.counterpart_to_document,
+        }
+    own, words = ranks[RETRIEVER], ranks[WORDS]
     return Evaluation(
-        kind,
-        {way: len(each) for way, each in ways[RETRIEVER].items()},
-        {
+        kind=pool.kind,
+        queries={way: len(each) for way, each in own.items()},
+        candidates={forward: pool.n_candidates, backward: len(pool.query_document)},
+        systems={
             system: {
                 way: {name: confidence_interval(values_of(name, each), 0) for name in MEASURES}
-                for way, each in of_ways.items()
+                for way, each in ways.items()
             }
-            for system, of_ways in ways.items()
+            for system, ways in ranks.items()
         },
-        {
+        gains={
             way: {
-                name: paired_difference(values_of(name, each), values_of(name, ways[WORDS][way]), 0)
+                name: paired_difference(values_of(name, each), values_of(name, words[way]), 0)
                 for name in MEASURES
             }
-            for way, each in ways[RETRIEVER].items()
+            for way, each in own.items()
         },
     )
 
 
-def _warn_of_titles(documents: list[Document]) -> None:
-    equal = sum(
+def _scorers(retriever: Retriever, documents: Path, pool: ValidationPool) -> dict[str, Scorers]:
+    """Return the scores of a retriever, of BM25, and of the retriever's vectors alone."""
+    kind: Query = "counterpart" if pool.kind == "counterpart" else "first half"
+    pair = pool_pairs(documents, pool)[kind]
+    texts = retriever.read_sentences(pair.texts, documents=False)
+    update = log_progress("read documents of the pool", sum(map(len, pair.documents)))
+    cut = Cut()
+    read = retriever.read_documents(pair.documents, update, cut)
+    if cut.texts:
+        log_once(cut.line("texts of the pool"))
+    spec, alone = retriever.spec, retriever.spec.vectors_alone
+    systems = {
+        RETRIEVER: pool_scorers(spec, texts, read, kind),
+        WORDS: bm25_scorers(*pool_texts(documents, pool)),
+    }
+    if alone and alone != spec:
+        systems[ALONE] = pool_scorers(alone, texts, read, kind)
+    return systems
+
+
+def _warn_of_titles(documents: Iterable[Document]) -> None:
+    equal = [
         document.counterpart is not None
         and same_text(document.counterpart) == same_text(" ".join(document.sentences))
         for document in documents
-    )
-    if equal:
+    ]
+    if any(equal):
         log.warning(
             "titles that equal their texts: %d of %d. They find each other by any method, so the "
             "figures are too high.",
-            equal,
-            len(documents),
+            sum(equal),
+            len(equal),
         )

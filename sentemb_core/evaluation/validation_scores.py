@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from jaxtyping import Float32, Float64, Int64
 
-from sentemb_core.corpus.validation_pool import Split, SplitOrAll, ValidationPool
+from sentemb_core.corpus.validation_pool import Split, ValidationPool
 from sentemb_core.errors import NoQueriesError
 from sentemb_core.evaluation.metrics import Ranks, recall, reciprocal_rank
 from sentemb_core.evaluation.ranking import (
@@ -58,7 +58,7 @@ class DirectionScores(Value):
 class RetrievalScores(Value):
     """One system's scores on one split of a pool."""
 
-    split: SplitOrAll
+    split: Split
     document_to_counterpart: DirectionScores
     counterpart_to_document: DirectionScores
 
@@ -74,7 +74,7 @@ class PoolRanks:
     `document_to_counterpart.rank` has one rank per document.
     """
 
-    split: SplitOrAll
+    split: Split
     document_to_counterpart: Ranks
     counterpart_to_document: Ranks
     documents: int
@@ -96,7 +96,7 @@ def vector_scorers(
     return Scorers(inner_products(documents, candidates), inner_products(candidates, documents))
 
 
-def rank_pool(pool: ValidationPool, scorers: Scorers, split: SplitOrAll) -> PoolRanks:
+def rank_pool(pool: ValidationPool, scorers: Scorers, split: Split) -> PoolRanks:
     """Return the ranks of the split's documents and of their counterparts, against the whole pool.
 
     A counterpart looks for all of its documents, also those of other splits.

@@ -1,26 +1,19 @@
 """Results of retrievers on test collections, and on a corpus with titles or without."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 import pytrec_eval
 
-from sentemb_core.config.run import ValidationConfig
-from sentemb_core.corpus.table import write_rows
+from sentemb_core.corpus.table import Document
 from sentemb_core.evaluation import ranking
 from sentemb_core.evaluation.collection_files import read_beir
 from sentemb_core.evaluation.collection_scores import bm25_result, retrieval_result
 from sentemb_core.evaluation.collection_vectors import collection_vectors
 from sentemb_core.evaluation.collections import Collection
 from sentemb_core.evaluation.comparison import comparison
-from sentemb_core.evaluation.folder_scores import (
-    ALONE,
-    RETRIEVER,
-    WORDS,
-    retriever_scores_of_folder,
-)
+from sentemb_core.evaluation.report_card import ALONE, RETRIEVER, WORDS, evaluate
 from sentemb_core.retriever.results import (
     collection_readings,
     retriever_results,
@@ -100,37 +93,27 @@ def test_blocks_of_queries_change_nothing(collection: Collection, monkeypatch):
     np.testing.assert_allclose(parts.units, whole.units, atol=1e-12)
 
 
-@pytest.fixture
-def corpus(tmp_path: Path) -> Path:
-    """The folder of 40 documents of two sentences or more."""
-    made = [one._replace(sentences=[*one.sentences, "w4 w5"]) for one in documents(COUNT)]
-    write_rows(tmp_path / "documents.parquet", made)
-    return tmp_path
+def corpus() -> list[Document]:
+    """40 documents of two sentences or more."""
+    made = documents(COUNT)
+    return [document._replace(sentences=[*document.sentences, "w4 w5"]) for document in made]
 
 
-def test_a_corpus_is_scored_in_both_directions(corpus: Path):
-    config = ValidationConfig(candidates=COUNT)
-    found = retriever_scores_of_folder(retriever(WHOLE), corpus, config)
-    assert (found.kind, [*found.systems], found.own) == (
-        "counterpart",
-        [RETRIEVER, WORDS, ALONE],
-        RETRIEVER,
-    )
-    own, words = (found.systems[name] for name in (RETRIEVER, WORDS))
-    assert own.counterpart_to_document.queries <= own.document_to_counterpart.queries == COUNT
-    assert found.lead.mean == pytest.approx(
-        own.document_to_counterpart.recall_at_5 - words.document_to_counterpart.recall_at_5
-    )
-    assert found.reverse_lead
-    assert found.reverse_lead.mean == pytest.approx(
-        own.counterpart_to_document.recall_at_5 - words.counterpart_to_document.recall_at_5
-    )
+def test_a_corpus_is_scored_in_both_directions():
+    found = evaluate(retriever(WHOLE), corpus())
+    assert (found.kind, [*found.systems]) == ("counterpart", [RETRIEVER, WORDS, ALONE])
+    forward, backward = found.queries
+    assert found.queries[backward] <= found.queries[forward] == COUNT
+    for way in (forward, backward):
+        own, words = (found.systems[name][way]["R@5"] for name in (RETRIEVER, WORDS))
+        assert found.gains[way]["R@5"].mean == pytest.approx(own.mean - words.mean)
 
 
-@pytest.mark.parametrize("halves", [False, True])
-def test_words_alone_equal_bm25_on_a_corpus(corpus: Path, halves: bool):
-    config = ValidationConfig(candidates=COUNT, halves=halves)
-    found = retriever_scores_of_folder(retriever(BM25), corpus, config)
-    assert found.kind == ("halves" if halves else "counterpart")
+@pytest.mark.parametrize("kind", ["counterpart", "halves"])
+def test_words_alone_equal_bm25_on_a_corpus(kind: str):
+    untitled = [document._replace(counterpart=None) for document in corpus()]
+    found = evaluate(retriever(BM25), untitled if kind == "halves" else corpus())
+    assert found.kind == kind
     assert found.systems[RETRIEVER] == found.systems[WORDS]
-    assert (found.lead.mean, found.lead.low, found.lead.high) == (0, 0, 0)
+    for gains in found.gains.values():
+        assert {(gain.low, gain.mean, gain.high) for gain in gains.values()} == {(0, 0, 0)}
