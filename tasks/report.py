@@ -386,7 +386,7 @@ def commands_of(outcome: Outcome, config: RunConfig) -> list[str]:
 
     A run of a sample indexes the whole source.
     """
-    index, source = f"{config.name}.index", redacted(config.corpus.source)
+    index, source = f"{config.name}-index", redacted(config.corpus.source)
     return [
         f"python -m flows index {quote(source)} {index} --model {quote(model_of(outcome))}"
         f"{corpus_options(config.corpus)}",

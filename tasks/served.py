@@ -140,12 +140,13 @@ def served_table(
 ) -> ResultTable:
     """Return BM25, the start encoder and the retriever, and what this one has more than each."""
     ways = directions(training, counterpart)
+    this = "this row, over both" if verdict.both else "this row"
     rows = [
         row
         for each in verdict.comparisons
         for row in [
             *system_rows(each.baseline, ways),
-            difference_row(each, each.baseline.name, "this row", "returned"),
+            difference_row(each, each.baseline.name, this, "returned"),
         ]
     ]
     return compared_table(training, [*rows, *system_rows(verdict.own, ways)])

@@ -85,11 +85,13 @@ class Verdict(Value):
     """What to do with the retriever of a run, and why.
 
     queries: counterparts that are looked for, or that look for their documents.
+    both: whether both directions count.
     """
 
     answer: Answer
     own: System
     queries: int
+    both: bool
     comparisons: list[Comparison]
     champion: bool | None = None
     """Whether the gate made it the champion; None if no gate compared it."""
@@ -111,9 +113,10 @@ class Verdict(Value):
             f"({each.baseline.mrr:.3f})"
             for each in self.comparisons
         )
+        ways = " over both directions" if self.both else ""
         return (
             f"On {counted(self.queries, 'query')} of the test split, which decided nothing, "
-            f"{self.own.called} has MRR@{DEPTH} {self.own.mrr:.3f}: {beside}."
+            f"{self.own.called} has MRR@{DEPTH} {self.own.mrr:.3f}{ways}: {beside}."
         )
 
     @property
@@ -200,10 +203,12 @@ def verdict_on(
         compared(name, own, scores, training, task, same=label == chosen)
         for (name, scores), chosen in zip(baselines.items(), ("BM25", "start"), strict=True)
     ]
+    units = units_of(training, task)
     return Verdict(
         answer=answer_of(label, comparisons, promoted=is_champion(gate) is not False),
         own=system(f"retriever ({label})", own, task),
-        queries=len(set(units_of(training, task)[0].tolist())),
+        queries=len(set(units[0].tolist())),
+        both=len(units) == 2,
         comparisons=comparisons,
         champion=is_champion(gate),
     )

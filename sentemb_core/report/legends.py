@@ -16,8 +16,9 @@ def served(forward: str, backward: str) -> Legend:
     """Return the legend of the first table of a retriever's page; the directions are columns."""
     return {
         "System": "word search (BM25), the encoder that the run began with, and what it returned.",
-        RETURNED_MINUS: "what the returned retriever has more than this row, with the 95 % "
-        "interval. If all of it is above 0, the gain is more than chance.",
+        RETURNED_MINUS: "what the returned retriever has more than this row, over the directions "
+        "that count, with the 95 % interval. If all of it is above 0, the gain is more than "
+        "chance.",
         forward: "MRR@10: 1 where the right answer comes first, 1/2 where it comes second, 1/10 "
         "where tenth, 0 below; the mean over the queries.",
         backward: "the same for the other direction.",
