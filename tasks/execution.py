@@ -31,6 +31,7 @@ from sentemb_core.errors import (
     StorageError,
 )
 from sentemb_core.store import records
+from sentemb_core.store.locks import is_locked
 from sentemb_core.store.objects import Store
 from sentemb_core.store.records import Record, refs_in
 from sentemb_core.store.stages import Stage, StageKey
@@ -121,6 +122,8 @@ class DryRun:
         why = in_settings(status.why, stage.name, arguments, self.config)
         if status.would_run and (step := last_checkpoint_step(stage.name, key.digest)):
             why = f"begun, goes on after step {step:,}"
+        if status.would_run and is_locked(self._store.lock(f"{stage.name}-{key.digest}")):
+            why = "runs now"
         self.statuses.append(replace(status, why=why, part=_section.get()))
         if isinstance(record, Record):
             return record

@@ -200,6 +200,20 @@ def test_two_functions_cannot_share_a_stage_name():
         stage("test_encode", 1)(encode_otherwise)
 
 
+def test_a_dry_run_names_the_stage_that_runs_now(home):
+    def why() -> str:
+        with dry_run() as plan:
+            pipeline.fn()
+        return plan.statuses[0].why
+
+    with dry_run() as plan:
+        pipeline.fn()
+    store = Store.default()
+    with store.claim(f"test_encode-{plan.next_key}"):
+        assert why() == "runs now"
+    assert why() == "first time"
+
+
 def test_a_dry_run_reports_every_stage_and_runs_none(home):
     def statuses(**arguments) -> list[tuple[str, str, str]]:
         with dry_run() as plan:
