@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sentemb_core.config.run import RunConfig
 from sentemb_core.errors import UnsafeModelError
-from sentemb_core.types import ArtifactRef, Value
+from sentemb_core.types import ArtifactRef, SearchTask, Value
 from tasks.artifacts import RunResult, Texts, artifact_path
 from tasks.corpus import tokenise_sentences
 from tasks.promotion import VERDICT, Promotion, promote
@@ -25,7 +25,7 @@ from tasks.verdict import answer_on, returned_name, served_scores
 if TYPE_CHECKING:
     import numpy as np
 
-    from sentemb_core.evaluation.gate import GateDecision
+    from sentemb_core.evaluation.gate import GateDecision, Queries
     from tasks.report import Outcome
 
 log = logging.getLogger("sentemb_core.run")
@@ -135,19 +135,25 @@ def gate_decision(
             100 * before,
             before,
         )
-    unseen = unseen_queries(max(before, tagged_share(champion)), training.texts)
-    start = gate_ranks(training.rows[0].scores)[unseen]
+    share = max(before, tagged_share(champion))
+    unseen, queries = unseen_queries(share, training.texts, config.task)
+
+    def ranks(scores: ArtifactRef) -> "np.ndarray":
+        return gate_ranks(scores, config.task)[unseen]
+
+    start = ranks(training.rows[0].scores)
     floors = dict[str, "np.ndarray"]()
     if training.retriever and "bm25" in rules.floors:
-        floors["BM25"] = gate_ranks(training.bm25)[unseen]
+        floors["BM25"] = ranks(training.bm25)
     if training.retriever and "start" in rules.floors:
         floors["the start encoder"] = start
     return gate(
-        gate_ranks(served_scores(training))[unseen],
-        champion_ranks(champion, training.texts)[unseen] if champion else None,
+        ranks(served_scores(training)),
+        ranks(champion_scores(champion, training.texts)) if champion else None,
         start,
         collapsed=has_collapsed(training, config.validation.candidates),
         seed=config.training.seed,
+        queries=queries,
         rules=rules,
         floors=floors,
     )
@@ -192,34 +198,50 @@ def tagged_share(version: ModelVersion | None) -> float:
     return float(version.tags.get(LABEL_SHARE, 0.0)) if version else 0.0
 
 
-def unseen_queries(share: float, texts: Texts) -> "np.ndarray":
-    """Return a mask of the gate queries outside this share of labels.
+def unseen_queries(
+    share: float, texts: Texts, task: SearchTask | None
+) -> "tuple[np.ndarray, Queries]":
+    """Return a mask of the gate queries outside this share of labels, and these queries.
 
-    An encoder that was fine-tuned on a label knows the answer to its query.
+    An encoder that was fine-tuned on a label knows the answer to its query, in both directions.
     """
+    import numpy as np
+
     from sentemb_core.corpus.validation_pool import ValidationPool
+    from sentemb_core.evaluation.gate import Queries
+    from sentemb_core.retriever.choice import direction_units
 
     pool = ValidationPool.open(artifact_path(texts.validation_pool))
-    return pool.of_split("gate").outside_labels(share)
+    own, *_ = direction_units(pool, "gate", "titles")
+    learned = own[~pool.of_split("gate").outside_labels(share)]
+    units = direction_units(pool, "gate", task)
+    unit = np.concatenate(units)
+    way = np.repeat(np.arange(len(units)), [len(each) for each in units])
+    unseen = ~np.isin(unit, learned)
+    return unseen, Queries(unit[unseen], way[unseen])
 
 
-def champion_ranks(champion: ModelVersion, texts: Texts) -> "np.ndarray":
-    """Return the champion's ranks on this run's pool, read with its own tokenizer."""
+def champion_scores(champion: ModelVersion, texts: Texts) -> ArtifactRef:
+    """Return the champion's scores on this run's pool, read with its own tokenizer."""
     from sentemb_core.retriever.folder import retriever_file
 
     artifact = opened(champion)
     if retriever_file(artifact_path(artifact)):
-        scores = validate_retriever(artifact, texts.documents, texts.validation_pool)
-        return gate_ranks(scores)
+        return validate_retriever(artifact, texts.documents, texts.validation_pool)
     sentences = tokenise_sentences(texts.documents, texts.validation_pool, champion.artifact)
-    return gate_ranks(validate_encoder(champion.artifact, sentences, texts.validation_pool))
+    return validate_encoder(champion.artifact, sentences, texts.validation_pool)
 
 
-def gate_ranks(scores: ArtifactRef) -> "np.ndarray":
-    """Return the rank of every gate document's counterpart."""
+def gate_ranks(scores: ArtifactRef, task: SearchTask | None) -> "np.ndarray":
+    """Return the first rank of an answer to every gate query, in the directions that count."""
+    import numpy as np
+
     from sentemb_core.evaluation.validation_scores import read_ranks
+    from sentemb_core.retriever.choice import directions_of
 
-    return read_ranks(artifact_path(scores), "gate")
+    return np.concatenate(
+        [read_ranks(artifact_path(scores), "gate", way) for way in directions_of(task)]
+    )
 
 
 def has_collapsed(training: RunResult, count: int) -> bool:

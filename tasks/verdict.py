@@ -237,15 +237,21 @@ def compared(
     same: bool = False,
 ) -> Comparison:
     """Return the difference of scores from those of a baseline; `same`: both are one system."""
-    from sentemb_core.retriever.choice import by_unit
+    import numpy as np
+
+    from sentemb_core.evaluation.bootstrap import by_unit
 
     baseline = system(name, other, task)
     if same:
         return Comparison(baseline=baseline, gain=0.0, low=0.0, high=0.0, below=False)
     values, others = values_of(own, task), values_of(other, task)
     units = units_of(training, task)
-    gain = paired(by_unit(values, units), by_unit(others, units))
-    ways = [paired(mine, theirs) for mine, theirs in zip(values, others, strict=True)]
+    joined = (by_unit(np.concatenate(each), np.concatenate(units)) for each in (values, others))
+    gain = paired(*joined)
+    ways = [
+        paired(by_unit(mine, of_way), by_unit(theirs, of_way))
+        for mine, theirs, of_way in zip(values, others, units, strict=True)
+    ]
     return Comparison(
         baseline=baseline,
         gain=gain.mean,

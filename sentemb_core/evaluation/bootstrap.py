@@ -46,6 +46,19 @@ class Difference(Interval):
     superiority: float
 
 
+def by_unit(
+    values: Float64[np.ndarray, " queries"], units: Int64[np.ndarray, " queries"]
+) -> Float64[np.ndarray, " units"]:
+    """Return a value for each unit; their mean is that over the queries.
+
+    Queries about one counterpart are one unit: an encoder that knows it answers all of them. As
+    queries of their own, two equal encoders would often differ significantly.
+    """
+    places = np.unique(units, return_inverse=True)[1]
+    sums = np.bincount(places, values)
+    return sums * len(sums) / max(len(values), 1)
+
+
 def confidence_interval(values: Float64[np.ndarray, " queries"], seed: int) -> Interval:
     """Return the mean of one metric's values with its interval."""
     return interval_of(float(values.mean()), resampled_means(values, seed))

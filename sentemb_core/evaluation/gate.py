@@ -10,12 +10,14 @@ The bootstrap of few queries is overconfident, and a nightly run asks every nigh
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float64, Int64
 
 from sentemb_core.config.run import GateConfig
-from sentemb_core.evaluation.bootstrap import paired_difference
+from sentemb_core.errors import BadDataError
+from sentemb_core.evaluation.bootstrap import by_unit, paired_difference
 from sentemb_core.formats import change, counted
 from sentemb_core.types import Value
 
@@ -60,6 +62,24 @@ class GateDecision(Value):
     high: float
 
 
+@dataclass(frozen=True)
+class Queries:
+    """The queries of the gate split, in all directions that count.
+
+    Attributes:
+        unit: The counterpart that each query is about: a unit of the bootstrap (`by_unit`).
+        way: Its direction.
+    """
+
+    unit: Int64[np.ndarray, " queries"]
+    way: Int64[np.ndarray, " queries"]
+
+    @classmethod
+    def of(cls, count: int) -> "Queries":
+        """Return queries about different counterparts, in one direction."""
+        return cls(np.arange(count), np.zeros(count, np.int64))
+
+
 def gate(
     candidate: Int64[np.ndarray, " candidate"],
     champion: Int64[np.ndarray, " champion"] | None,
@@ -67,19 +87,21 @@ def gate(
     *,
     collapsed: bool,
     seed: int,
+    queries: Queries | None = None,
     rules: GateConfig = RULES,
     floors: Mapping[str, Int64[np.ndarray, " floor"]] | None = None,
 ) -> GateDecision:
     """Compare the candidate with the champion, or with its start encoder if there is none.
 
     Args:
-        candidate: Rank of the counterpart for every query of the gate split.
+        candidate: First rank of an answer for every query of the gate split.
         champion: Ranks of the same queries under the present champion; None without a champion.
         start: Ranks of the same queries under the encoder that the candidate was trained from.
         collapsed: The collapse alarm of `diagnostics`; a collapsed encoder is never promoted.
         seed: Of the bootstrap.
+        queries: Counterpart and direction of each query; None: all differ, in one direction.
         rules: Metric, margin and level of confidence. The gain of few queries needs `FEW_LEVEL`.
-        floors: Name -> ranks of what the candidate must not be significantly below.
+        floors: Name -> ranks of what the candidate must not be significantly below in a direction.
 
     Raises:
         BadDataError: the ranks have different numbers of queries.
@@ -87,7 +109,15 @@ def gate(
     if not len(candidate):
         return GateDecision(promote=False, reason=NO_QUERIES, difference=0.0, low=-1.0, high=1.0)
     rival, name = (start, "the start encoder") if champion is None else (champion, "the champion")
-    values, rival_values = (_values(ranks, rules) for ranks in (candidate, rival))
+    if len(rival) != len(candidate):
+        raise BadDataError(
+            f"The gate compares ranks of the same queries; found {len(candidate)} and "
+            f"{len(rival)}. Score both encoders on the same split of the same pool."
+        )
+    queries = queries or Queries.of(len(candidate))
+    values, rival_values = (
+        by_unit(_values(ranks, rules), queries.unit) for ranks in (candidate, rival)
+    )
     level = gain_level(len(values), rules)
     gain = paired_difference(values, rival_values, seed, level)
     metric, confidence = METRICS[rules.metric], f"{100 * level:g} % confidence"
@@ -101,7 +131,7 @@ def gate(
     below = [
         floor
         for floor, ranks in (floors or {}).items()
-        if paired_difference(values, _values(ranks, rules), seed, rules.level).high < 0
+        if _is_below(candidate, ranks, queries, seed, rules)
     ]
     if collapsed:
         reason = f"Not promoted: the vectors have collapsed. {numbers}."
@@ -123,6 +153,26 @@ def gate(
         difference=gain.mean,
         low=gain.low,
         high=gain.high,
+    )
+
+
+def _is_below(
+    candidate: Int64[np.ndarray, " queries"],
+    floor: Int64[np.ndarray, " queries"],
+    queries: Queries,
+    seed: int,
+    rules: GateConfig,
+) -> bool:
+    """Return whether the candidate is significantly below a floor in a direction."""
+    return any(
+        paired_difference(
+            by_unit(_values(candidate, rules)[of_way], queries.unit[of_way]),
+            by_unit(_values(floor, rules)[of_way], queries.unit[of_way]),
+            seed,
+            rules.level,
+        ).high
+        < 0
+        for of_way in (queries.way == way for way in np.unique(queries.way))
     )
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
+from jaxtyping import Float64
 
 from sentemb_core.config.run import ValidationConfig
 from sentemb_core.corpus.given import Given, given_documents, read
@@ -24,14 +25,16 @@ from sentemb_core.evaluation.bm25_scores import bm25_scorers, pool_texts
 from sentemb_core.evaluation.bootstrap import (
     Difference,
     Interval,
+    by_unit,
     confidence_interval,
     paired_difference,
 )
-from sentemb_core.evaluation.metrics import Ranks, values_of
+from sentemb_core.evaluation.metrics import values_of
 from sentemb_core.evaluation.pool_size import few_candidates
 from sentemb_core.evaluation.validation_scores import Scorers, rank_pool
 from sentemb_core.formats import with_interval
 from sentemb_core.progress import log_progress
+from sentemb_core.retriever.choice import direction_units
 from sentemb_core.retriever.pool import Query, pool_pairs, pool_scorers
 from sentemb_core.retriever.retriever import Retriever
 
@@ -40,6 +43,8 @@ log = logging.getLogger(__name__)
 MEASURES = ("R@1", "R@5", "R@10", "R@20", "MRR@10")
 
 RETRIEVER, ALONE, WORDS = "this retriever", "vectors alone", "BM25"
+
+Values = Float64[np.ndarray, " counterparts"]
 
 Figures = dict[str, dict[str, Interval]]
 """Direction -> measure (`MEASURES`) -> mean over the queries, with its 95 % interval."""
@@ -93,7 +98,7 @@ def evaluate(
     """Return how well documents and their titles find each other, with BM25 beside it.
 
     Without titles, the halves of each document look for each other. Intervals are bootstraps over
-    the queries (`evaluation.bootstrap`).
+    the counterparts (`evaluation.bootstrap`).
 
     Args:
         retriever: What is evaluated.
@@ -123,33 +128,35 @@ def evaluation_of_folder(retriever: Retriever, documents: Path, candidates: int)
             log.warning("%s", doubt)
         drawn = ValidationPool.open(Path(name))
     pool = replace(drawn, query_split=np.full(len(drawn.query_split), "test"))
+    units = direction_units(pool, "test", None)
     query, candidate = SIDES[pool.kind]
-    forward, backward = f"{query} to {candidate}", f"{candidate} to {query}"
-    ranks: dict[str, dict[str, Ranks]] = {}
+    ways = f"{query} to {candidate}", f"{candidate} to {query}"
+    values: dict[str, dict[str, dict[str, Values]]] = {}
     for system, scorers in _scorers(retriever, documents, pool).items():
         found = rank_pool(pool, scorers, "test")
-        ranks[system] = {
-            forward: found.document_to_counterpart,
-            backward: found.counterpart_to_document,
+        ranks = found.document_to_counterpart, found.counterpart_to_document
+        values[system] = {
+            way: {name: by_unit(values_of(name, each), of_way) for name in MEASURES}
+            for way, each, of_way in zip(ways, ranks, units, strict=True)
         }
-    own, words = ranks[RETRIEVER], ranks[WORDS]
+    own, words = values[RETRIEVER], values[WORDS]
     return Evaluation(
         kind=pool.kind,
-        queries={way: len(each) for way, each in own.items()},
-        candidates={forward: pool.n_candidates, backward: len(pool.query_document)},
+        queries={way: len(of_way) for way, of_way in zip(ways, units, strict=True)},
+        candidates=dict(zip(ways, (pool.n_candidates, len(pool.query_document)), strict=True)),
         systems={
             system: {
-                way: {name: confidence_interval(values_of(name, each), 0) for name in MEASURES}
-                for way, each in ways.items()
+                way: {name: confidence_interval(each, 0) for name, each in measures.items()}
+                for way, measures in found.items()
             }
-            for system, ways in ranks.items()
+            for system, found in values.items()
         },
         gains={
             way: {
-                name: paired_difference(values_of(name, each), values_of(name, words[way]), 0)
-                for name in MEASURES
+                name: paired_difference(each, words[way][name], 0)
+                for name, each in measures.items()
             }
-            for way, each in own.items()
+            for way, measures in own.items()
         },
     )
 

@@ -13,6 +13,7 @@ from jaxtyping import Float32, Float64, Int64
 
 from sentemb_core.corpus.validation_pool import Split, ValidationPool
 from sentemb_core.errors import NoQueriesError
+from sentemb_core.evaluation.bootstrap import by_unit
 from sentemb_core.evaluation.metrics import Ranks, recall, reciprocal_rank
 from sentemb_core.evaluation.ranking import (
     Relevant,
@@ -130,7 +131,7 @@ def rank_pool(pool: ValidationPool, scorers: Scorers, split: Split) -> PoolRanks
 def write_scores(pool: ValidationPool, scorers: Scorers, folder: Path) -> Scores:
     """Write scores.json (means), and the first rank of every query of each direction.
 
-    ranks.parquet has the documents, reverse_ranks.parquet the counterparts.
+    ranks.parquet has the documents with their counterparts, reverse_ranks.parquet the counterparts.
 
     A split without queries (a gate share of 0, a tiny corpus) is left out.
     """
@@ -140,6 +141,9 @@ def write_scores(pool: ValidationPool, scorers: Scorers, folder: Path) -> Scores
     table = {
         "split": np.concatenate([np.full(len(pool.queries(s)), s) for s in splits]),
         "document": np.concatenate([pool.query_document[pool.queries(split)] for split in splits]),
+        "counterpart": np.concatenate(
+            [pool.query_candidate[pool.queries(split)] for split in splits]
+        ),
         "rank": np.concatenate([ranks[split].document_to_counterpart.rank for split in splits]),
     }
     reverse = {split: ranks[split].counterpart_to_document.best for split in splits}
@@ -170,13 +174,17 @@ def read_ranks(
     return table["rank"].to_numpy().astype(np.int64)
 
 
-def read_hits(folder: Path, split: Split, k: int = 5) -> Float64[np.ndarray, " documents"]:
-    """Return 1 for each document of a split with its counterpart among the first k, else 0."""
-    return (read_ranks(folder, split) <= k).astype(np.float64)
+def read_hits(folder: Path, split: Split, k: int = 5) -> Float64[np.ndarray, " counterparts"]:
+    """Return Recall@k of the documents of each counterpart of a split (`bootstrap.by_unit`)."""
+    table = pq.read_table(
+        folder / RANKS["document_to_counterpart"], filters=[("split", "=", split)]
+    )
+    hits = (table["rank"].to_numpy() <= k).astype(np.float64)
+    return by_unit(hits, table["counterpart"].to_numpy())
 
 
 def title_result(scores: Path, measure: str) -> TaskResult:
-    """Return R@k (`measure`) of the test split as a task of the suite; a unit is a document.
+    """Return R@k (`measure`) of the test split as a task of the suite; a unit is a counterpart.
 
     `scores` is a folder that `write_scores` wrote.
     """

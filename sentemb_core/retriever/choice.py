@@ -15,6 +15,7 @@ from sentemb_core.evaluation.bootstrap import (
     LEVEL,
     SAME,
     Difference,
+    by_unit,
     difference_of,
     paired_difference,
     resampled_means,
@@ -219,9 +220,14 @@ def choice(
         required: Name of an encoder that the chosen candidate has; None: any may be chosen.
         seed: Of the bootstrap.
     """
-    joined = {label: by_unit(each, units) for label, each in values.items()}
+    every = np.concatenate(list(units))
+    joined = {label: by_unit(np.concatenate(list(each)), every) for label, each in values.items()}
+    ways = {
+        label: [by_unit(way, of_way) for way, of_way in zip(each, units, strict=True)]
+        for label, each in values.items()
+    }
     fitting = [each for each in found if not required or has_encoder(each.spec, required)]
-    refused = _refusals(found, fitting, values, seed)
+    refused = _refusals(found, fitting, ways, seed)
     allowed = [each for each in fitting if not refused[each.label]] or fitting
     best = max(allowed, key=lambda each: (joined[each.label].mean(), [-c for c in each.cost])).label
     gains = {each.label: joined[each.label] - joined[best] for each in found}
@@ -261,12 +267,6 @@ def unchosen(queries: int) -> str:
         "run returns the default retriever, which rounds from a pretrained encoder do not change "
         "(docs/retriever.md#the-choice). More documents with a counterpart give more queries."
     )
-
-
-def by_unit(values: Sequence[PerQuery], units: Sequence[Units]) -> Float64[np.ndarray, " units"]:
-    """Return a value for each unit; their mean is that over the queries of all directions."""
-    sums = np.bincount(np.concatenate(list(units)), np.concatenate(list(values)))
-    return sums * len(sums) / sum(map(len, values))
 
 
 def _refusals(

@@ -9,7 +9,14 @@ import pytest
 from sentemb_core.config.run import GateConfig
 from sentemb_core.errors import BadDataError
 from sentemb_core.evaluation.diagnostics import shape_of
-from sentemb_core.evaluation.gate import RULES, GateDecision, gain_level, gate, other_width
+from sentemb_core.evaluation.gate import (
+    RULES,
+    GateDecision,
+    Queries,
+    gain_level,
+    gate,
+    other_width,
+)
 from sentemb_core.evaluation.ranking import Relevant, ranks_of_relevant
 from tests.repository import ROOT
 
@@ -260,6 +267,34 @@ def test_what_is_below_a_floor_is_not_promoted():
     assert "and the start encoder" not in refused.reason.partition(". ")[0]
     level = gate(words, start, start, collapsed=False, seed=0, floors=floors)
     assert level.promote, "level with a floor"
+
+
+def test_what_is_below_a_floor_in_one_direction_is_not_promoted():
+    """Titles find their documents far better, documents their titles worse than word search."""
+    queries = Queries(np.tile(np.arange(QUERIES), 2), np.repeat([0, 1], QUERIES))
+    forward, backward = np.full(QUERIES, 50), np.ones(QUERIES, np.int64)
+    candidate, start = np.append(forward, backward), np.full(2 * QUERIES, 50)
+    words = np.append(np.where(np.arange(QUERIES) < QUERIES // 10, 1, 50), forward)
+    free, refused = (
+        gate(candidate, start, start, collapsed=False, seed=0, queries=queries, floors=floors)
+        for floors in ({}, {"BM25": words})
+    )
+    assert (free.promote, refused.promote) == (True, False)
+    assert refused.difference == free.difference == pytest.approx(0.5)
+
+
+def test_documents_of_one_counterpart_do_not_promote_an_equal_encoder():
+    """Forty counterparts of ten documents each: an encoder finds all documents of one, or none."""
+    units = np.repeat(np.arange(40), 10)
+    promoted = []
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        champion, candidate = (np.where(rng.random(40) < 0.9, 1, 50)[units] for _ in range(2))
+        queries = Queries(units, np.zeros(len(units), np.int64))
+        found = gate(candidate, champion, champion, collapsed=False, seed=0, queries=queries)
+        assert found.difference == pytest.approx(np.mean(candidate == 1) - np.mean(champion == 1))
+        promoted.append(found.promote)
+    assert np.mean(promoted) <= 0.02
 
 
 def test_level_and_metric_are_settings():

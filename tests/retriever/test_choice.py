@@ -8,13 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sentemb_core.corpus.validation_pool import ValidationPool
-from sentemb_core.evaluation.bootstrap import paired_difference
+from sentemb_core.evaluation.bootstrap import by_unit, paired_difference
 from sentemb_core.retriever.choice import (
     BASELINES,
     FEWEST_QUERIES,
     Candidate,
     Choice,
-    by_unit,
     candidates,
     choice,
     direction_units,
@@ -70,8 +69,9 @@ def test_the_chosen_one_is_below_neither_the_best_nor_a_baseline(seed: int):
         for mine, theirs in zip(own, values[baseline], strict=True):
             assert paired_difference(mine, theirs, 0).high >= 0
     best = max(allowed, key=lambda row: row.mrr).candidate.label
-    units = [np.arange(200)] * 2
-    gain = paired_difference(by_unit(own, units), by_unit(values[best], units), 0)
+    units = np.tile(np.arange(200), 2)
+    joined = (by_unit(np.concatenate(each), units) for each in (own, values[best]))
+    gain = paired_difference(*joined, 0)
     assert gain.high >= 0
     level = [row.candidate for row in allowed if row.level]
     assert all(row.high >= 0 for row in allowed if row.level), "not significantly below either"
@@ -188,11 +188,10 @@ def test_few_queries_choose_nothing(queries: int):
 
 
 def test_two_queries_about_one_counterpart_are_one_unit():
-    values = [np.array([1.0, 0.5, 0.0]), np.array([0.2, 1.0])]
-    units = [np.array([0, 0, 1]), np.array([0, 1])]
+    values, units = np.array([1.0, 0.5, 0.0, 0.2, 1.0]), np.array([0, 0, 7, 0, 7])
     joined = by_unit(values, units)
     assert joined.tolist() == pytest.approx([1.7 * 2 / 5, 1.0 * 2 / 5])
-    assert joined.mean() == pytest.approx(np.concatenate(values).mean())
+    assert joined.mean() == pytest.approx(values.mean())
 
 
 def test_repeated_directions_do_not_make_a_difference_significant():

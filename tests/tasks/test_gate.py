@@ -14,6 +14,7 @@ from sentemb_core.corpus.validation_pool import (
     is_label,
     write_validation_pool,
 )
+from sentemb_core.evaluation.gate import Queries
 from sentemb_core.retriever.folder import save_retriever
 from sentemb_core.retriever.spec import RetrieverSpec
 from sentemb_core.types import ArtifactRef
@@ -48,10 +49,15 @@ def test_learned_labels_are_left_out_of_the_gate_split(
     monkeypatch.setattr(gate, "artifact_path", lambda _: tmp_path)
     ids = ValidationPool.open(tmp_path).of_split("gate").query_doc_id
     texts = cast(Any, SimpleNamespace(validation_pool=REF))
-    half = gate.unseen_queries(0.5, texts).tolist()
-    assert half == [not is_label(doc_id, 0.5) for doc_id in ids]
-    assert 0.3 < sum(half) / len(half) < 0.7
-    assert gate.unseen_queries(0.0, texts).all()
+    expected = [not is_label(doc_id, 0.5) for doc_id in ids]
+    half, queries = gate.unseen_queries(0.5, texts, "titles")
+    assert half.tolist() == expected
+    assert 0.3 < sum(expected) / len(expected) < 0.7
+    assert (len(queries.unit), set(queries.way)) == (sum(expected), {0})
+    assert gate.unseen_queries(0.0, texts, "titles")[0].all()
+    both, queries = gate.unseen_queries(0.5, texts, None)
+    assert both.tolist() == 2 * expected, "no direction asks about a label"
+    assert queries.way.tolist() == [0] * sum(expected) + [1] * sum(expected)
 
 
 @pytest.fixture
@@ -83,13 +89,13 @@ def test_labels_of_start_and_champion_are_left_out(
 ):
     shares: list[float] = []
 
-    def all_unseen(share: float, _: Any) -> Any:
+    def all_unseen(share: float, *_: Any) -> Any:
         shares.append(share)
-        return np.full(200, True)
+        return np.full(200, True), Queries.of(200)
 
     monkeypatch.setattr(gate, "unseen_queries", all_unseen)
-    monkeypatch.setattr(gate, "gate_ranks", lambda _: np.ones(200, np.int64))
-    monkeypatch.setattr(gate, "champion_ranks", lambda *_: np.ones(200, np.int64))
+    monkeypatch.setattr(gate, "gate_ranks", lambda *_: np.ones(200, np.int64))
+    monkeypatch.setattr(gate, "champion_scores", lambda *_: None)
     monkeypatch.setattr(gate, "has_collapsed", lambda *_: False)
     training = cast(
         Any,
@@ -112,9 +118,9 @@ def test_promotion_needs_a_gain_on_unseen_queries_and_no_collapse(
 ):
     unseen = np.arange(200) < 100
     ranks = {"best": np.where(unseen == (ahead == "unseen"), 1, 9), "champion": np.full(200, 9)}
-    monkeypatch.setattr(gate, "unseen_queries", lambda *_: unseen)
-    monkeypatch.setattr(gate, "gate_ranks", ranks.__getitem__)
-    monkeypatch.setattr(gate, "champion_ranks", lambda *_: ranks["champion"])
+    monkeypatch.setattr(gate, "unseen_queries", lambda *_: (unseen, Queries.of(100)))
+    monkeypatch.setattr(gate, "gate_ranks", lambda scores, _: ranks[scores])
+    monkeypatch.setattr(gate, "champion_scores", lambda *_: "champion")
     monkeypatch.setattr(gate, "has_collapsed", lambda *_: collapsed)
     rows = [SimpleNamespace(scores=name) for name in ("champion", "best")]
     training = cast(Any, SimpleNamespace(rows=rows, best=1, texts=None, retriever=None))
@@ -129,9 +135,8 @@ def test_champion_is_tokenised_with_its_own_tokenizer(
     monkeypatch.setattr(gate, "find_encoder", lambda _: None)
     monkeypatch.setattr(gate, "tokenise_sentences", lambda *arguments: arguments)
     monkeypatch.setattr(gate, "validate_encoder", lambda *arguments: arguments)
-    monkeypatch.setattr(gate, "gate_ranks", lambda scores: scores)
     texts = cast(Any, SimpleNamespace(documents="d", validation_pool="pool", sentences="the run's"))
-    assert gate.champion_ranks(champion(), texts) == (REF, ("d", "pool", REF), "pool")
+    assert gate.champion_scores(champion(), texts) == (REF, ("d", "pool", REF), "pool")
 
 
 def registration(
@@ -226,9 +231,10 @@ def test_serving_text_names_the_version_and_the_champion(alias: Alias, before: i
 
 def of_retriever(monkeypatch: pytest.MonkeyPatch, **ranks: np.ndarray) -> Any:
     """A run whose retriever, start encoder and BM25 have these ranks on the gate split."""
-    monkeypatch.setattr(gate, "unseen_queries", lambda *_: np.full(200, True))
-    monkeypatch.setattr(gate, "gate_ranks", ranks.__getitem__)
-    monkeypatch.setattr(gate, "champion_ranks", lambda *_: ranks["champion"])
+    every = np.full(200, True), Queries.of(200)
+    monkeypatch.setattr(gate, "unseen_queries", lambda *_: every)
+    monkeypatch.setattr(gate, "gate_ranks", lambda scores, _: ranks[scores])
+    monkeypatch.setattr(gate, "champion_scores", lambda *_: "champion")
     monkeypatch.setattr(gate, "has_collapsed", lambda *_: False)
     monkeypatch.setattr(gate, "opened", lambda version: version.artifact)
     start = SimpleNamespace(scores="start")
@@ -276,13 +282,12 @@ def test_a_champion_is_read_as_a_retriever_if_it_is_one(
     places = {ref("1").digest: tmp_path / "words", ref("2").digest: tmp_path / "encoder"}
     monkeypatch.setattr(gate, "artifact_path", lambda model: places[model.digest])
     monkeypatch.setattr(gate, "find_encoder", lambda _: None)
-    monkeypatch.setattr(gate, "gate_ranks", lambda scores: scores)
     monkeypatch.setattr(gate, "tokenise_sentences", lambda *_: "tokens")
     monkeypatch.setattr(gate, "validate_retriever", lambda *_: "as a retriever")
     monkeypatch.setattr(gate, "validate_encoder", lambda *_: "as an encoder")
     texts = cast(Any, SimpleNamespace(documents="d", validation_pool="pool"))
     found = [
-        gate.champion_ranks(champion().model_copy(update={"artifact": ref(digit)}), texts)
+        gate.champion_scores(champion().model_copy(update={"artifact": ref(digit)}), texts)
         for digit in "12"
     ]
     assert found == ["as a retriever", "as an encoder"]
