@@ -364,7 +364,7 @@ def after_step(
         case Train():
             return train_encoder(encoder, texts.sentences, training, validation_pool=pool).model
         case SelfTrain():
-            annotation = annotated(step, encoder, texts)
+            annotation = annotated(step, encoder, texts, trial.seed)
             return train_encoder(
                 first if step.restart else encoder,
                 texts.sentences,
@@ -381,13 +381,13 @@ def after_step(
             ).model
 
 
-def annotated(step: SelfTrain, encoder: ArtifactRef, texts: Texts) -> Annotation:
+def annotated(step: SelfTrain, encoder: ArtifactRef, texts: Texts, seed: int) -> Annotation:
     """Return the annotation by the encoder itself, or by MiniLM."""
     sentences = texts.sentences
     if step.annotator == "minilm":
         encoder = encoder_from(MINILM, None)
         sentences = tokenise_sentences(texts.documents, texts.pool, encoder)
-    return annotate(encoder, sentences, step.annotation)
+    return annotate(encoder, sentences, step.annotation.model_copy(update={"seed": seed}))
 
 
 def labels_of(texts: Texts, count: int | None, trial: Trial) -> Labelled:
