@@ -69,17 +69,24 @@ def relatedness(
 ) -> Relatedness:
     """Estimate from similarities within documents and across documents.
 
-    Twice the pairs within that lie below the median across are unrelated (Storey 2002, lambda .5).
+    The share of pairs within that lie below the median across, over the same share of the pairs
+    across, is unrelated (Storey 2002, lambda .5). Half of the ties with the median count as below.
     If either side has no pair, the share is None and no pair is probably related.
     """
     if not (len(within) and len(across)):
         return Relatedness(np.empty(0), np.zeros(1), None)
-    unrelated = min(1.0, 2 * float((within < np.median(across)).mean()))
+    median = np.median(across)
+    unrelated = min(1.0, _share_below(within, median) / _share_below(across, median))
     bounds = np.quantile(np.concatenate([within, across]), np.arange(1, BINS) / BINS)
     inside, outside = (_shares(values, bounds) for values in (within, across))
     ratio = np.divide(outside, inside, out=np.ones(BINS), where=inside > 0)
     rising: Float64[np.ndarray, " bins"] = isotonic_regression(1 - unrelated * ratio).x
     return Relatedness(bounds, np.clip(rising, 0, 1), 1 - unrelated)
+
+
+def _share_below(values: Float32[np.ndarray, " pairs"], median: np.floating) -> float:
+    """Return the share of values below a median; half of those that equal it count."""
+    return float((values < median).mean() + (values == median).mean() / 2)
 
 
 def distant_pairs(

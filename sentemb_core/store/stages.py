@@ -33,8 +33,8 @@ from sentemb_core.types import ArtifactRef, Json
 
 log = logging.getLogger(__name__)
 
-LIBRARIES = ("tokenizers", "torch", "transformers")
-"""Libraries whose versions may change any number: part of every key."""
+LIBRARIES = ("numpy", "tokenizers", "torch", "transformers")
+"""Libraries whose versions may change any number, or any draw: part of every key."""
 
 
 @dataclass(frozen=True)

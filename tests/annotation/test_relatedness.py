@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sentemb_core.annotation.relatedness import (
+    PROBABLE,
     Relatedness,
     distant_pairs,
     pairs_across,
@@ -51,6 +52,20 @@ def test_documents_of_unrelated_sentences_have_no_related_pair():
     found = relatedness(across[:5_000], across[5_000:])
     assert found.share < 0.05
     assert found.of(across).mean() < 0.1
+
+
+@pytest.mark.parametrize("zeros", [0.0, 0.2, 0.4, 0.9, 1.0])
+def test_equal_similarities_make_no_pair_related(zeros: float):
+    """Unrelated pairs, of which a share is level: of a collapsed encoder, or without a vector."""
+    rng = np.random.default_rng(0)
+    within, across = (
+        np.where(rng.random(20_000) < zeros, 0.0, rng.normal(0.2, 0.1, 20_000)).astype(np.float32)
+        for _ in range(2)
+    )
+    found = relatedness(within, across)
+    assert found.share is not None
+    assert found.share < 0.05
+    assert (found.of(within) < PROBABLE).all()
 
 
 def test_without_pairs_on_one_side_no_pair_is_related():
