@@ -87,7 +87,8 @@ def write_validation_pool(documents: Path, config: ValidationConfig, out: Path) 
     With fewer than two counterparts, or with `config.halves`, the first half of a document's
     sentences is the query for its second half. Then at most a fifth of the documents is drawn,
     since they are held out of training. Documents that repeat all their sentences are held out as
-    well. Membership and split depend only on the document id.
+    well. Membership depends only on the document id. The split depends on the id, too, or on the
+    counterpart if documents share it: a counterpart is in one split.
 
     Raises:
         EmptyPairsError: E102, fewer than two documents could take part.
@@ -96,7 +97,14 @@ def write_validation_pool(documents: Path, config: ValidationConfig, out: Path) 
     keys = [same_text(entry.text or "") or entry.doc_id for entry in pool]
     candidate_of = {key: k for k, key in enumerate(dict.fromkeys(keys))}
     candidates = [candidate_of[key] for key in keys]
-    splits = query_splits([entry.doc_id for entry in pool], config)
+    documents_of = Counter(keys)
+    splits = query_splits(
+        [
+            key if documents_of[key] > 1 else entry.doc_id
+            for key, entry in zip(keys, pool, strict=True)
+        ],
+        config,
+    )
     queries = {
         "document": pa.array([entry.document for entry in pool], pa.int64()),
         "doc_id": pa.array([entry.doc_id for entry in pool], pa.string()),
@@ -228,19 +236,19 @@ def _with_halves(documents: Path) -> Iterator[PoolEntry]:
         first += len(batch)
 
 
-def query_splits(doc_ids: list[str], config: ValidationConfig) -> list[Split]:
-    """Return the split of each document, by a hash of its id.
+def query_splits(names: list[str], config: ValidationConfig) -> list[Split]:
+    """Return the split of each document, by a hash of its name; equal names have one split.
 
     A document keeps its split when others come or go. If the pool is too small for its hashes to
     fill every split, it is cut by their ranks instead.
     """
-    hashes = [unit_hash("split", doc_id) for doc_id in doc_ids]
+    hashes = [unit_hash("split", name) for name in names]
     splits: list[Split] = [_split(value, config) for value in hashes]
     wanted = {_split(value, config) for value in (0.0, config.validation_share, 1.0)}
     if wanted <= set(splits):
         return splits
-    order = {k: rank for rank, k in enumerate(np.argsort(hashes, kind="stable").tolist())}
-    return [_split((order[k] + 0.5) / len(hashes), config) for k in range(len(hashes))]
+    distinct, ranks = np.unique(hashes, return_inverse=True)
+    return [_split((rank + 0.5) / len(distinct), config) for rank in ranks.tolist()]
 
 
 def _split(value: float, config: ValidationConfig) -> Split:

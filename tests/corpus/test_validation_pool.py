@@ -108,6 +108,18 @@ def test_a_document_keeps_its_split_when_others_come() -> None:
     assert query_splits(ids, ValidationConfig())[:100] == before
 
 
+def test_a_shared_counterpart_is_in_one_split_and_others_keep_theirs(tmp_path: Path) -> None:
+    pool = pool_of(tmp_path, documents(300, title=lambda k: f"T{k % 40 if k < 200 else k}"))
+    splits: dict[int, set[str]] = {}
+    for candidate, split in zip(pool.query_candidate.tolist(), pool.query_split, strict=True):
+        splits.setdefault(candidate, set()).add(split)
+    assert {len(found) for found in splits.values()} == {1}
+    alone = [doc_id for doc_id in pool.query_doc_id if int(doc_id.strip("d")) >= 200]
+    by_id = query_splits(alone, ValidationConfig())
+    found = dict(zip(pool.query_doc_id, pool.query_split, strict=True))
+    assert [found[doc_id] for doc_id in alone] == by_id
+
+
 @given(
     ids=st.lists(st.text(st.characters(exclude_categories=["Cs"])), min_size=3, unique=True),
     gate_share=st.sampled_from([0.0, 0.3]),
