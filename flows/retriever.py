@@ -64,7 +64,7 @@ def returns_retriever(config: RunConfig) -> bool:
 
 @flow(name="retriever", flow_run_name="retriever")
 def chosen_retriever(run: RunResult, config: RunConfig) -> RetrieverResult:
-    """Fit the parts, read the pool, choose; then fit the chosen parts on all documents."""
+    """Fit the parts, read the pool, and choose: what is returned is exactly what was judged."""
     texts, seed, dtype = run.texts, config.training.seed, config.annotation.dtype
     bases, start = semantic_bases(run), run.rows[0]
     table = None
@@ -89,8 +89,6 @@ def chosen_retriever(run: RunResult, config: RunConfig) -> RetrieverResult:
             encoders, choice, texts.documents, texts.validation_pool, pretrained=False
         )
     served = used_by(choice, encoders)
-    if has_held_out(texts.validation_pool):
-        served = [fitted_on_all(each, bases, texts, config) for each in served]
     return RetrieverResult(
         choice=choice,
         compared=compared,
@@ -129,12 +127,9 @@ def compared_encoders(
         return None
     seed, dtype = config.training.seed, config.annotation.dtype
     read = [
-        read_encoder(
-            label, soft_whitening(base, base.sentences, seed), texts, dtype,
-            stored=stored_vectors(base),
-        )
+        read_encoder(label, soft_whitening(base, seed), texts, dtype, stored=stored_vectors(base))
         for label, base in bases.items()
-    ]  # fmt: skip
+    ]
     return choose_encoder(read, texts.documents, texts.validation_pool, config.task, seed)
 
 
@@ -146,28 +141,23 @@ def stored_vectors(row: EncoderResult) -> Stored | None:
 
 
 def whitened(label: str, base: EncoderResult, texts: Texts, config: RunConfig) -> ReadEncoder:
-    """Return an encoder with a soft whitening, its token map, and the pool as it reads it."""
-    encoder, token_map = with_maps(base, base.sentences, config)
-    whole_texts, dtype = not has_held_out(texts.validation_pool), config.annotation.dtype
+    """Return an encoder with a soft whitening, its token map, and the pool as it reads it.
+
+    A static table has no token map.
+    """
+    seed, dtype = config.training.seed, config.annotation.dtype
+    encoder = soft_whitening(base, seed)
+    token_map = None
+    if not is_static(encoder):
+        token_map = fit_token_map(encoder, base.sentences, seed, dtype)
+    whole_texts = not has_held_out(texts.validation_pool)
     return read_encoder(label, encoder, texts, dtype, token_map, whole_texts=whole_texts)
 
 
-def with_maps(
-    base: EncoderResult, sentences: ArtifactRef, config: RunConfig
-) -> tuple[ArtifactRef, ArtifactRef | None]:
-    """Return an encoder with a soft whitening, and its token map unless it is a static table."""
-    seed, dtype = config.training.seed, config.annotation.dtype
-    encoder = soft_whitening(base, sentences, seed)
-    return encoder, None if is_static(encoder) else fit_token_map(encoder, sentences, seed, dtype)
-
-
-def soft_whitening(base: EncoderResult, sentences: ArtifactRef, seed: int) -> ArtifactRef:
-    """Return an encoder with a soft whitening, fitted on what is not held out of `sentences`.
-
-    These are the corpus of its stored vectors, sentence by sentence.
-    """
+def soft_whitening(base: EncoderResult, seed: int) -> ArtifactRef:
+    """Return an encoder with a soft whitening, fitted on the sentences that are not held out."""
     return finished_encoder(
-        base.encoder, sentences, "soft_whitening", seed, FITTED, base.embeddings,
+        base.encoder, base.sentences, "soft_whitening", seed, FITTED, base.embeddings,
         whole_sentences=True,
     )  # fmt: skip
 
@@ -190,25 +180,8 @@ def read_encoder(
     return ReadEncoder(label=label, encoder=encoder, readings=readings, token_map=token_map)
 
 
-def fitted_on_all(
-    read: ReadEncoder, bases: dict[str, EncoderResult], texts: Texts, config: RunConfig
-) -> ReadEncoder:
-    """Return the same encoder with its map, or the table, fitted on all documents."""
-    if read.label == CORPUS_TABLE:
-        table = corpus_table(texts.documents, None, config.training.seed)
-        return read.model_copy(update={"encoder": table})
-    if read.label not in bases:
-        return read
-    base = bases[read.label]
-    sentences = tokenise_sentences(texts.documents, None, base.encoder)
-    encoder, token_map = with_maps(base, sentences, config)
-    return read.model_copy(update={"encoder": encoder, "token_map": token_map})
-
-
 @flow(name="corpus table", flow_run_name="corpus table")
-def corpus_table(
-    documents: ArtifactRef, validation_pool: ArtifactRef | None, seed: int
-) -> ArtifactRef:
+def corpus_table(documents: ArtifactRef, validation_pool: ArtifactRef, seed: int) -> ArtifactRef:
     """Return a static table that learnt the corpus from nothing, softly whitened.
 
     It learns from neighbours first, and then from what it finds related itself. Documents of two

@@ -107,15 +107,10 @@ def trust_of(
             "documents, so this says less about people's searches. Try some with the commands "
             "above, or name a column of titles (--counterpart-column)."
         )
-    refitted = (
-        "After the choice its parts were fitted on all documents, the judging ones too: what is "
-        "served is not exactly what was judged."
-    )
     return [
         asked,
         *pool_doubts(artifact_path(training.texts.validation_pool)),
         *([unchosen(choice.queries)] if choice.fixed else []),
-        *([refitted] if pool.kind == "halves" else []),
     ]
 
 
