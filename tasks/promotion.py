@@ -30,8 +30,8 @@ STOOD = "stood"
 A version with this tag that is not champion was taken down by a person; the gate does not undo it.
 """
 
-VERDICT = "verdict"
-"""Tag of a version: whether to use it, by the test split of its run."""
+VERDICT = "test_split_verdict"
+"""Tag of a version: whether to use it by the test split alone; the gate may decide otherwise."""
 
 TAKEN_DOWN = (
     "Not compared: it was the champion, and a person took it down. To restore it, set the alias "

@@ -142,8 +142,9 @@ def canaries_of(uri: str) -> "Canaries":
 def check_comparable(path: Path) -> None:
     """Check (E001) an index's columns before MLflow is loaded, which takes seconds."""
     from sentemb_core.evaluation.canary import check_index
+    from sentemb_core.retriever.index_files import is_index_folder
 
-    if not path.is_dir():
+    if not path.is_dir() or is_index_folder(path):
         check_index(path)
 
 

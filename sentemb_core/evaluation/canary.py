@@ -19,6 +19,7 @@ from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.errors import UsageError
 from sentemb_core.evaluation.diagnostics import directions
 from sentemb_core.formats import counted
+from sentemb_core.retriever.index_files import is_index_folder
 from sentemb_core.types import Value
 
 if TYPE_CHECKING:
@@ -149,6 +150,11 @@ def open_index(index: Path) -> pq.ParquetFile:
         UsageError: the file is no Parquet, is empty, or lacks sentences or vectors.
     """
     form = "An index is a Parquet file that `encode --by sentence` writes"
+    if is_index_folder(index):
+        raise UsageError(
+            f"{form}; {index} is a folder of `index`, which `search --model` compares with its "
+            "model (E202). Search it, or name a file of `encode`."
+        )
     if not index.is_file():
         raise UsageError(f"{form}; found no file at {index}.")
     try:

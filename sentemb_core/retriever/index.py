@@ -166,6 +166,13 @@ class Index:
             )
         self.stated = written.stated
         self._stored = Stored(self.folder, self.retriever.spec, self.stated)
+        if written.dropped > len(self):
+            log.warning(
+                "%d documents left the index, which has %d. An update drops what its documents "
+                "lack. If these are changes alone, update again with all documents.",
+                written.dropped,
+                len(self),
+            )
         if earlier.has_counterparts and not self._stored.has_counterparts:
             log.warning(
                 "No document has a counterpart any more: hits show none. If the documents have "

@@ -50,9 +50,9 @@ def storage_error(operation: str, path: Path, error: OSError) -> StorageError:
     """Return the `StorageError` for a failed operation on `path`."""
     what = operation.strip("_").replace("_", " ")
     failure = StorageError(
-        f"The store could not {what} {path}: {error.strerror or error}. No incomplete file is in "
-        "place and finished stages are kept. Check free space, permissions and the limit of open "
-        "files, or move the home to a larger disk and set SENTEMB_HOME to it. Then run again."
+        f"Could not {what} {path}: {error.strerror or error}. No incomplete file is in place, and "
+        "finished stages are kept. Check free space, permissions and the limit of open files "
+        "there; a home may be moved to a larger disk (SENTEMB_HOME). Then run again."
     )
     failure.errno = error.errno
     return failure
@@ -210,7 +210,7 @@ def require_free(folder: Path, size: int, what: str) -> None:
     if free < size:
         raise StorageError(
             f"{what} need {in_units(size)}; {in_units(free)} are free at {folder}. Free space, or "
-            "move the home to a larger disk and set SENTEMB_HOME to it."
+            "name a folder on a larger disk (SENTEMB_HOME for the home)."
         )
 
 

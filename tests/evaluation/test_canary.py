@@ -24,7 +24,10 @@ from sentemb_core.evaluation.canary import (
     spread_rows,
     write_canaries,
 )
+from sentemb_core.retriever.index import Index
+from tasks.registered_encoders import check_comparable
 from tests.parquet import write
+from tests.retriever import made
 from tests.tiny import static
 
 SENTENCES = [f"w{k} w{k + 7} w{3 * k % 60 + 4}" for k in range(5, 25)]
@@ -119,6 +122,13 @@ def test_index_columns_of_other_types_are_refused(tmp_path, sentences, vectors, 
     pq.write_table(pa.table({"sentence": sentences, "embedding": vectors}), index)
     with pytest.raises(UsageError, match=rf"{values}.*--by sentence"):
         match_encoder(static(), index)
+
+
+def test_a_folder_of_an_index_is_refused_with_its_own_check(tmp_path):
+    folder = Index.build(made.retriever(), made.documents(3), tmp_path / "index").folder
+    for check in (check_index, check_comparable):
+        with pytest.raises(UsageError, match="E202"):
+            check(folder)
 
 
 @pytest.mark.parametrize("content", [None, b"", b"PAR1 no table", "empty"])

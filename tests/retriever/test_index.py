@@ -239,10 +239,19 @@ def test_a_token_map_that_the_spec_leaves_out_is_unused(tmp_path):
 
 @pytest.mark.parametrize(("title", "warnings"), [("w6", 0), (None, 1)])
 def test_an_update_that_drops_all_counterparts_gives_a_warning(index, caplog, title, warnings):
-    index.update([Document("d0", ["w5"], title, 0)])
+    same = [Document(f"d{k}", ["w5"], title, k) for k in range(len(index))]
+    index.update(same)
     assert sum(record.levelname == "WARNING" for record in caplog.records) == warnings
-    index.update([Document("d0", ["w5"], title, 0)])
+    index.update(same)
     assert sum(record.levelname == "WARNING" for record in caplog.records) == warnings
+
+
+@pytest.mark.parametrize(("left", "warnings"), [(1, 1), (19, 1), (20, 0), (40, 0)])
+def test_an_update_that_drops_more_than_it_keeps_gives_a_warning(tmp_path, caplog, left, warnings):
+    index = Index.build(made.retriever(), made.documents(40), tmp_path / "index")
+    index.update(made.documents(40)[:left])
+    records = [record for record in caplog.records if record.args == (40 - left, left)]
+    assert len(records) == warnings
 
 
 def test_an_update_without_a_document_leaves_the_index(index):
