@@ -102,7 +102,7 @@ def _header(
             raise
         raise MissingColumnError(
             f"{error.args[0]} The first line of {name} is one column: separate columns with "
-            "commas, semicolons or tabs."
+            "commas, semicolons or tabs, or name another mark in a line before it (sep=|)."
         ) from error
 
 

@@ -248,7 +248,7 @@ def _encoder_in(folder: Path, config: EncoderConfig) -> Encoder:
     settings = _requested(config, stated)
     log.info(
         "encoder %s: pooling %s, similarity %s, at most %s tokens a sentence, %s a whole text",
-        *(folder.name, settings["pooling"], settings["similarity"]),
+        *(config.name, settings["pooling"], settings["similarity"]),
         *(settings["max_length"], settings["text_length"]),
     )
     if config.query_prompt is None:
