@@ -261,7 +261,7 @@ def add(file: Path, folder: Path = RESULTS) -> None:
 def with_measure(row: ResultRow) -> ResultRow:
     """Return the row with its measure in the heading of its column."""
     column, measure = row.factors.get("column", ""), MEASURES.get(row.metric, row.metric)
-    if not column or measure in column:
+    if not column or measure in column.split():
         return row
     return row.model_copy(update={"factors": row.factors | {"column": f"{column} {measure}"}})
 

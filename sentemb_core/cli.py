@@ -187,8 +187,8 @@ def evaluate(
 ) -> int:
     """Recall and MRR of a retriever and of BM25: documents and counterparts look for each other.
 
-    A folder with retriever.json is scored by all its parts, another encoder by its vectors. Without
-    a counterpart column, the halves of each document look for each other.
+    A folder with retriever.json is scored by all its parts, another encoder by the cosine of its
+    vectors. Without a counterpart column, the halves of each document look for each other.
     """
     require_arguments("MODEL SOURCE", model, source)
     checked = checked_source(source, corpus)

@@ -35,7 +35,7 @@ from sentemb_core.store.locks import is_locked
 from sentemb_core.store.objects import Store
 from sentemb_core.store.records import Record, refs_in
 from sentemb_core.store.stages import Stage, StageKey
-from sentemb_core.store.status import Status, status_of, status_of_shards
+from sentemb_core.store.status import RUNS_NOW, Status, status_of, status_of_shards
 from sentemb_core.types import ArtifactRef
 from tasks.setting_names import in_settings
 from tasks.workers import run_stage
@@ -123,7 +123,7 @@ class DryRun:
         if status.would_run and (step := last_checkpoint_step(stage.name, key.digest)):
             why = f"begun, goes on after step {step:,}"
         if status.would_run and is_locked(self._store.lock(f"{stage.name}-{key.digest}")):
-            why = "runs now"
+            why = RUNS_NOW
         self.statuses.append(replace(status, why=why, part=_section.get()))
         if isinstance(record, Record):
             return record

@@ -118,7 +118,7 @@ def how_to_resume(runs: Sequence[str]) -> str:
         return "Finished stages are saved. Repeat the command to continue."
     saved = len(run.stages)
     return (
-        f"Saved: {counted(saved, 'finished stage')}, and each last checkpoint of a training. "
+        f"Saved: {counted(saved, 'finished stage')}, and the last checkpoint of each training. "
         f"Continue with `python -m flows resume {run.id}`."
     )
 

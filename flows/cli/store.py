@@ -255,7 +255,7 @@ def evaluate(
     corpus: CorpusOptions = DEFAULTS,
     json: Json = False,
 ) -> int:
-    """Recall of a registered model, or any other, and of BM25 on your documents and titles."""
+    """Recall and MRR of a registered model, or any other, and of BM25 on documents and titles."""
     from sentemb_core import cli
 
     return cli.evaluate(

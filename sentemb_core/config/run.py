@@ -323,7 +323,8 @@ class GateConfig(Config):
     """When a registered model becomes the champion: it must be better than what serves now."""
 
     metric: Literal["recall_at_5", "mrr_at_10"] = "recall_at_5"
-    """Metric of the comparison on the gate split (mutual, appendix C: R@5)."""
+    """Metric of the comparison on the gate split, over the directions of `task` (mutual, appendix
+    C: R@5)."""
     margin: float = Field(default=0.01, ge=0)
     """Least gain. Ours: less does not justify encoding an index again."""
     level: float = Field(default=0.95, gt=0.5, lt=1)
@@ -331,8 +332,8 @@ class GateConfig(Config):
     100 queries the gain needs at least .999, and with fewer than 30 nothing is promoted. A nightly
     job is safer with .999 (docs/retriever.md)."""
     floors: tuple[Literal["bm25", "start"], ...] = ("bm25", "start")
-    """A retriever that is significantly below one of these is not promoted. An encoder alone is
-    compared with the champion, or with the start, only."""
+    """A retriever that is significantly below one of these in a direction is not promoted. An
+    encoder alone is compared with the champion, or with the start, only."""
     new_width: bool = False
     """Whether a champion may be replaced by a model with vectors of another width, which no index
     of the champion can hold."""
@@ -365,8 +366,8 @@ class RunConfig(Config):
     """retriever: vectors of the start or of a trained encoder, with the parts that validation
     chooses. encoder: the best encoder of the run, as in the papers."""
     task: SearchTask | None = None
-    """What chooses the retriever: search (texts look for documents), titles and sessions (documents
-    look for their counterparts), similar or null (both directions)."""
+    """What the choice and the gate judge: search (texts look for documents), titles and sessions
+    (documents look for their counterparts), similar or null (both directions)."""
     gate: GateConfig = GateConfig()
     register_model: bool = True
     """Register the best encoder and ask the gate."""

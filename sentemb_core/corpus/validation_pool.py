@@ -239,7 +239,8 @@ def _with_halves(documents: Path) -> Iterator[PoolEntry]:
 def query_splits(names: list[str], config: ValidationConfig) -> list[Split]:
     """Return the split of each document, by a hash of its name; equal names have one split.
 
-    A document keeps its split when others come or go. If the pool is too small for its hashes to
+    A name keeps its split when others come or go; a document has another name once its counterpart
+    is shared. If the pool is too small for its hashes to
     fill every split, it is cut by their ranks instead.
     """
     hashes = [unit_hash("split", name) for name in names]

@@ -50,7 +50,9 @@ NO_QUERIES = (
 
 
 class GateDecision(Value):
-    """The gate's decision and its reason; the difference is in Recall@5 (0.01 = one point).
+    """The gate's decision and its reason.
+
+    The difference is in the metric of the rules (0.01 = one point).
 
     Without a query the difference is 0 with the interval -1 to 1.
     """
@@ -109,11 +111,12 @@ def gate(
     if not len(candidate):
         return GateDecision(promote=False, reason=NO_QUERIES, difference=0.0, low=-1.0, high=1.0)
     rival, name = (start, "the start encoder") if champion is None else (champion, "the champion")
-    if len(rival) != len(candidate):
-        raise BadDataError(
-            f"The gate compares ranks of the same queries; found {len(candidate)} and "
-            f"{len(rival)}. Score both encoders on the same split of the same pool."
-        )
+    for ranks in (rival, *(floors or {}).values()):
+        if len(ranks) != len(candidate):
+            raise BadDataError(
+                f"The gate compares ranks of the same queries; found {len(candidate)} and "
+                f"{len(ranks)}. Score both encoders on the same split of the same pool."
+            )
     queries = queries or Queries.of(len(candidate))
     values, rival_values = (
         by_unit(_values(ranks, rules), queries.unit) for ranks in (candidate, rival)

@@ -3,8 +3,15 @@
 import math
 from pathlib import Path
 
+import numpy as np
+
 from sentemb_core.config.run import ValidationConfig
-from sentemb_core.corpus.validation_pool import HELD_OUT_SHARE, Split, read_report
+from sentemb_core.corpus.validation_pool import (
+    HELD_OUT_SHARE,
+    Split,
+    ValidationPool,
+    read_report,
+)
 from sentemb_core.errors import NoQueriesError
 from sentemb_core.evaluation.gate import FEWEST
 from sentemb_core.formats import counted
@@ -40,8 +47,8 @@ def require_queries(
     enough = (
         f"{documents_enough(config, gated)} documents of two sentences"
         if report.kind == "halves"
-        else f"{pool_enough(config, gated)} documents of the pool with a counterpart or label (if "
-        "labels are learned, half of the labelled documents are outside the pool)"
+        else f"{pool_enough(config, gated)} different counterparts or labels of documents of the "
+        "pool (if labels are learned, half of the labelled documents are outside the pool)"
     )
     ways: list[str] = []
     if unlabelled and report.kind == "counterpart":
@@ -50,7 +57,8 @@ def require_queries(
         ways.append(f", or {ungated}")
     raise NoQueriesError(
         f"Every split needs a query; found none for {' and '.join(empty)} in a pool of "
-        f"{counted(sum(report.n_queries.values()), 'document')} (validation.candidates allows "
+        f"{counted(sum(report.n_queries.values()), 'document')} and "
+        f"{counted(report.n_candidates, 'candidate')} (validation.candidates allows "
         f"{config.candidates}). Enough are {enough}{''.join(ways)}."
     )
 
@@ -94,8 +102,9 @@ def few_gate_queries(pool: Path) -> str:
 
 
 def _fewer(pool: Path, split: Split, limit: int) -> int:
-    """Return the number of a split's queries if it is below the limit, else 0."""
-    queries = read_report(pool).n_queries[split]
+    """Return the number of a split's counterparts if it is below the limit, else 0."""
+    drawn = ValidationPool.open(pool)
+    queries = len(np.unique(drawn.query_candidate[drawn.queries(split)]))
     return queries if queries < limit else 0
 
 

@@ -100,7 +100,7 @@ def vector_scorers(
 def rank_pool(pool: ValidationPool, scorers: Scorers, split: Split) -> PoolRanks:
     """Return the ranks of the split's documents and of their counterparts, against the whole pool.
 
-    A counterpart looks for all of its documents, also those of other splits.
+    A counterpart looks for all of its documents.
 
     Raises:
         NoQueriesError: the split is empty.
@@ -175,11 +175,15 @@ def read_ranks(
 
 
 def read_hits(folder: Path, split: Split, k: int = 5) -> Float64[np.ndarray, " counterparts"]:
-    """Return Recall@k of the documents of each counterpart of a split (`bootstrap.by_unit`)."""
-    table = pq.read_table(
-        folder / RANKS["document_to_counterpart"], filters=[("split", "=", split)]
-    )
+    """Return Recall@k of the documents of each counterpart of a split (`bootstrap.by_unit`).
+
+    In scores of earlier versions, which lack counterparts, each document counts.
+    """
+    file = folder / RANKS["document_to_counterpart"]
+    table = pq.read_table(file, filters=[("split", "=", split)])
     hits = (table["rank"].to_numpy() <= k).astype(np.float64)
+    if "counterpart" not in table.column_names:
+        return hits
     return by_unit(hits, table["counterpart"].to_numpy())
 
 

@@ -14,6 +14,8 @@ from sentemb_core.types import Json
 SHOWN = 3
 """Differences in one line."""
 
+RUNS_NOW = "runs now"
+
 OTHER_INPUTS = "first time with these inputs"
 
 SUBJECTS = (
@@ -72,7 +74,7 @@ def status_of_shards(stage: str, calls: Sequence[Status], shards: int) -> Status
     if not run:
         return replace(parts[0], stage=stage, why=parts[0].why or counted(shards, "shard"))
     shown = ", ".join(map(str, run[:SHOWN])) + (", ..." if len(run) > SHOWN else "")
-    first = parts[run[0] - 1]
+    first = next((parts[k - 1] for k in run if parts[k - 1].why == RUNS_NOW), parts[run[0] - 1])
     if first.verdict == "AFTER":
         return replace(first, stage=stage)
     return replace(first, stage=stage, why=f"{len(run)} of {shards} shards ({shown}): {first.why}")

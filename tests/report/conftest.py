@@ -299,8 +299,8 @@ def retrieving(report) -> RunReport:
             ServedRow(name="returned", to_counterparts=0.825, to_documents=0.851),
         ],
         commands=[
-            "python -m flows index posts.parquet posts.index --model models:/posts/1",
-            'python -m flows search "some words" posts.index',
+            "python -m flows index posts.parquet posts-index --model models:/posts/1",
+            'python -m flows search "some words" posts-index',
         ],
         trust=["Judged on 409 documents and their title, which no choice has seen, among 1,000."],
         queries=323,

@@ -184,7 +184,8 @@ def test_columns_of_one_judge_share_their_units():
 def ranked(rank: int, n: int = 40) -> ArtifactRef:
     """Scores of a pool whose test documents all find their titles at this rank."""
     with Store.default().writing("scores") as draft:
-        table = pa.table({"split": ["test"] * n, "document": range(n), "rank": [rank] * n})
+        columns = {"document": range(n), "counterpart": range(n), "rank": [rank] * n}
+        table = pa.table({"split": ["test"] * n, **columns})
         pq.write_table(table, draft.path / "ranks.parquet")
     return draft.ref
 

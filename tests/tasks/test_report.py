@@ -144,9 +144,9 @@ def test_index_command_names_the_source_of_a_sample(monkeypatch: pytest.MonkeyPa
         run="r", training=run, encoder=run.rows[0].encoder, report="", gate=None, timings=[]
     )
     index, search = (command.split() for command in commands_of(outcome, config))
-    assert index[3:6] == ["index", "posts.jsonl", "posts.index"]
+    assert index[3:6] == ["index", "posts.jsonl", "posts-index"]
     assert index[-2:] == ["--text-column", "body"]
-    assert search[-1] == "posts.index"
+    assert search[-1] == "posts-index"
 
 
 def test_search_command_has_the_columns_of_the_run():

@@ -85,7 +85,7 @@ def test_a_round_falls_below_its_start_only_by_more_than_chance(
     counts = {"round": hits, "start": 95}
     monkeypatch.setattr(validate, "artifact_path", Path)
     monkeypatch.setattr(
-        "sentemb_core.evaluation.validation_scores.read_ranks",
-        lambda folder, *_: np.where(np.arange(100) < counts[folder.name], 5, 6),
+        "sentemb_core.evaluation.validation_scores.read_hits",
+        lambda folder, *_: np.where(np.arange(100) < counts[folder.name], 1.0, 0.0),
     )
     assert validate.falls_below(cast(Any, "round"), cast(Any, "start")) is expected
