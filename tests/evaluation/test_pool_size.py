@@ -1,5 +1,6 @@
 """A pool too small to judge is refused; the number of documents that is asked for suffices."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -87,6 +88,16 @@ def test_a_pool_of_few_different_counterparts_is_reported(
     assert bool(text) is warned
     assert not text or ("100 " in text and f" {titles} " in text)
     assert text in ("", *pool_doubts(tmp_path))
+
+
+def test_few_counterparts_of_many_documents_are_few_queries(tmp_path: Path):
+    """The gate counts counterparts: 20 titles of 500 documents leave it about six."""
+    rows = [Document(f"d{k}", ["One.", "Two."], f"T {k % 20}", k) for k in range(500)]
+    write_rows(tmp_path / "documents.parquet", rows)
+    write_validation_pool(tmp_path / "documents.parquet", ValidationConfig(), tmp_path)
+    for text in (few_gate_queries(tmp_path), few_queries(tmp_path)):
+        (count,) = [int(word) for word in re.findall(r"\d+", text)][:1]
+        assert 1 <= count <= 20
 
 
 def test_gate_share_of_0_is_refused_only_for_a_gated_run(tmp_path: Path):

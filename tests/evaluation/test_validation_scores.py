@@ -1,6 +1,7 @@
 """Scores of a validation pool in both directions."""
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from sentemb_core.corpus.validation_pool import ValidationPool
@@ -12,6 +13,7 @@ from sentemb_core.evaluation.validation_scores import (
     RetrievalScores,
     Scorers,
     rank_pool,
+    read_hits,
     read_ranks,
     title_result,
     vector_scorers,
@@ -159,6 +161,14 @@ def test_title_task_has_the_hits_of_the_test_split(titled, tmp_path):
         own = titled.pool.query_candidate[titled.pool.queries("test")]
         assert found.units[:, 0].tolist() == pytest.approx(by_unit(1.0 * (test <= k), own).tolist())
         assert found.value == pytest.approx((test <= k).mean())
+
+
+def test_hits_of_earlier_scores_count_documents(titled, tmp_path):
+    write_scores(titled.pool, random_scorers(titled.corpus, titled.pool, 1), tmp_path)
+    file = tmp_path / "ranks.parquet"
+    pq.write_table(pq.read_table(file).drop_columns(["counterpart"]), file)
+    hits = read_hits(tmp_path, "test")
+    assert hits.tolist() == (read_ranks(tmp_path, "test") <= 5).tolist()
 
 
 def test_texts_of_halves_split_as_their_vectors(halved):

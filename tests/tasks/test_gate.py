@@ -15,9 +15,10 @@ from sentemb_core.corpus.validation_pool import (
     write_validation_pool,
 )
 from sentemb_core.evaluation.gate import Queries
+from sentemb_core.evaluation.validation_scores import Scorers, write_scores
 from sentemb_core.retriever.folder import save_retriever
 from sentemb_core.retriever.spec import RetrieverSpec
-from sentemb_core.types import ArtifactRef
+from sentemb_core.types import ArtifactRef, SearchTask
 from tasks import gate
 from tasks.artifacts import RowKind
 from tasks.promotion import Alias, Promotion
@@ -58,6 +59,42 @@ def test_learned_labels_are_left_out_of_the_gate_split(
     both, queries = gate.unseen_queries(0.5, texts, None)
     assert both.tolist() == 2 * expected, "no direction asks about a label"
     assert queries.way.tolist() == [0] * sum(expected) + [1] * sum(expected)
+
+
+@pytest.mark.parametrize("task", [None, "search", "titles"])
+@pytest.mark.parametrize("share", [0.0, 0.5])
+def test_ranks_and_units_of_shared_titles_belong_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, task: SearchTask | None, share: float
+):
+    """An encoder finds exactly the titles and documents of odd numbers, in every direction."""
+    write_rows(
+        tmp_path / "documents.parquet",
+        (Document(f"d{k}", [f"It rains {k}."], f"Title {k % 70}", k) for k in range(400)),
+    )
+    write_validation_pool(tmp_path / "documents.parquet", ValidationConfig(), tmp_path)
+    pool = ValidationPool.open(tmp_path)
+    number = np.array([int(text.split()[1]) for text in pool.candidate_text])
+    own = np.eye(pool.n_candidates, dtype=np.float32)[pool.query_candidate]
+    known = np.where(number[pool.query_candidate] % 2 == 1, 1.0, -1.0).astype(np.float32)
+    scores = own * known[:, None]
+    write_scores(
+        pool,
+        Scorers(scores.__getitem__, np.ascontiguousarray(scores.T).__getitem__),
+        tmp_path,
+    )
+    monkeypatch.setattr(gate, "artifact_path", lambda _: tmp_path)
+    texts = cast(Any, SimpleNamespace(validation_pool=REF))
+    unseen, queries = gate.unseen_queries(share, texts, task)
+    ranks = gate.gate_ranks(REF, task)
+    assert len(ranks) == len(unseen)
+    distinct = np.unique(pool.query_candidate[pool.queries("gate")])
+    assert ((ranks[unseen] == 1) == (number[distinct[queries.unit]] % 2 == 1)).all()
+    learned = {
+        candidate
+        for candidate, doc_id in zip(pool.query_candidate.tolist(), pool.query_doc_id, strict=True)
+        if is_label(doc_id, share)
+    }
+    assert not learned & set(distinct[queries.unit].tolist())
 
 
 @pytest.fixture
