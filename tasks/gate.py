@@ -118,7 +118,10 @@ def registered_version(config: RunConfig, outcome: "Outcome") -> ModelVersion:
 def gate_decision(
     config: RunConfig, training: RunResult, encoder: ArtifactRef, champion: ModelVersion | None
 ) -> "GateDecision":
-    """Compare what would be served: the run's model with the champion, or else with the start."""
+    """Compare what would be served: the run's model with the champion, or else with the start.
+
+    An encoder alone is compared as its rounds were chosen: documents look for counterparts.
+    """
     from sentemb_core.evaluation.gate import gate, other_width
 
     rules = config.gate
@@ -136,10 +139,11 @@ def gate_decision(
             before,
         )
     share = max(before, tagged_share(champion))
-    unseen, queries = unseen_queries(share, training.texts, config.task)
+    task = config.task or (None if training.retriever else "titles")
+    unseen, queries = unseen_queries(share, training.texts, task)
 
     def ranks(scores: ArtifactRef) -> "np.ndarray":
-        return gate_ranks(scores, config.task)[unseen]
+        return gate_ranks(scores, task)[unseen]
 
     start = ranks(training.rows[0].scores)
     floors = dict[str, "np.ndarray"]()
