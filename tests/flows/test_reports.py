@@ -15,6 +15,7 @@ from sentemb_core.report.data import RunReport
 from sentemb_core.report.run_page import chapters
 from tasks import gate
 from tasks.artifacts import EncoderResult, RunResult, artifact_path, new_artifact
+from tasks.promotion import VERDICT
 from tasks.publish import card_of
 from tasks.report import Outcome, doubts_of, full_report, result_of
 from tasks.run_table import outcome_table
@@ -155,7 +156,7 @@ def test_page_card_console_and_registry_say_the_same(whitened, outcome: str, mon
         "console": [f"{returned} *"],
     }
     assert answer_on(training) == (answer, report.answer)
-    assert tags["verdict"] == report.answer
+    assert tags[VERDICT] == report.answer
     assert result_of(finished) == f"{report.answer} {report.verdict}"
     assert report.serve == (answer == "serve")
 
