@@ -29,30 +29,29 @@ log = logging.getLogger("sentemb_core.run")
 
 def check_validation_pool(validation_pool: ArtifactRef, config: RunConfig) -> None:
     """Refuse a pool with too few queries (E502), and log one with few. A dry run does not check."""
-    from sentemb_core.evaluation.pool_size import few_gate_queries, pool_doubts, require_queries
+    from sentemb_core.evaluation.pool_size import (
+        counterparts,
+        few_gate_queries,
+        pool_doubts,
+        require_queries,
+    )
+    from sentemb_core.retriever.choice import unchosen
 
     if not is_pending(validation_pool):
+        pool = artifact_path(validation_pool)
         require_queries(
-            artifact_path(validation_pool),
+            pool,
             config.validation,
             gated=config.register_model,
             unlabelled=judging_unlabelled(config),
         )
-        few = pool_doubts(artifact_path(validation_pool))
-        few += [few_gate_queries(artifact_path(validation_pool))] if config.register_model else []
-        few += [unchosen_warning(validation_pool)] if config.returns == "retriever" else []
+        few = pool_doubts(pool)
+        few += [few_gate_queries(pool)] if config.register_model else []
+        if config.returns == "retriever":
+            few.append(unchosen(counterparts(pool, "validation")))
         if not is_dry_run():
             for warning in filter(None, few):
                 log.warning("%s", warning)
-
-
-def unchosen_warning(validation_pool: ArtifactRef) -> str:
-    """Return a warning if the validation split has too few queries to choose a retriever."""
-    from sentemb_core.corpus.validation_pool import ValidationPool
-    from sentemb_core.retriever.choice import direction_units, unchosen
-
-    pool = ValidationPool.open(artifact_path(validation_pool))
-    return unchosen(len(direction_units(pool, "validation", "search")[0]))
 
 
 def judging_unlabelled(config: RunConfig) -> str:

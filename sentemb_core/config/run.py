@@ -367,8 +367,8 @@ class RunConfig(Config):
     chooses. encoder: the best encoder of the run, as in the papers."""
     task: SearchTask | None = None
     """What the choice and the gate judge: search (texts look for documents), titles and sessions
-    (documents look for their counterparts), similar or null (both directions). null and an encoder
-    alone: as titles."""
+    (documents look for their counterparts), similar or null (both directions). With null the gate
+    judges an encoder alone as titles."""
     gate: GateConfig = GateConfig()
     register_model: bool = True
     """Register the best encoder and ask the gate."""

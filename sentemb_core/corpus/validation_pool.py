@@ -240,8 +240,8 @@ def query_splits(names: list[str], config: ValidationConfig) -> list[Split]:
     """Return the split of each document, by a hash of its name; equal names have one split.
 
     A name keeps its split when others come or go; a document has another name once its counterpart
-    is shared. If the pool is too small for its hashes to
-    fill every split, it is cut by their ranks instead.
+    is shared. If the pool is too small for its hashes to fill every split, it is cut by their ranks
+    instead.
     """
     hashes = [unit_hash("split", name) for name in names]
     splits: list[Split] = [_split(value, config) for value in hashes]

@@ -167,16 +167,15 @@ def _is_below(
     rules: GateConfig,
 ) -> bool:
     """Return whether the candidate is significantly below a floor in a direction."""
-    return any(
-        paired_difference(
-            by_unit(_values(candidate, rules)[of_way], queries.unit[of_way]),
-            by_unit(_values(floor, rules)[of_way], queries.unit[of_way]),
-            seed,
-            rules.level,
-        ).high
-        < 0
-        for of_way in (queries.way == way for way in np.unique(queries.way))
-    )
+    for way in np.unique(queries.way):
+        of_way = queries.way == way
+        values, floor_values = (
+            by_unit(_values(ranks[of_way], rules), queries.unit[of_way])
+            for ranks in (candidate, floor)
+        )
+        if paired_difference(values, floor_values, seed, rules.level).high < 0:
+            return True
+    return False
 
 
 def other_width(candidate: int, champion: int) -> GateDecision:

@@ -103,9 +103,14 @@ def few_gate_queries(pool: Path) -> str:
 
 def _fewer(pool: Path, split: Split, limit: int) -> int:
     """Return the number of a split's counterparts if it is below the limit, else 0."""
-    drawn = ValidationPool.open(pool)
-    queries = len(np.unique(drawn.query_candidate[drawn.queries(split)]))
+    queries = counterparts(pool, split)
     return queries if queries < limit else 0
+
+
+def counterparts(pool: Path, split: Split) -> int:
+    """Return the number of different counterparts of a split: the units of its intervals."""
+    drawn = ValidationPool.open(pool)
+    return len(np.unique(drawn.query_candidate[drawn.queries(split)]))
 
 
 def pool_enough(config: ValidationConfig, gated: bool) -> int:
