@@ -23,7 +23,7 @@ FLOW := tests/flows/test_self_training.py::test_a_round_trains_and_annotates_wit
 demo: $(READY)           ## two runs on the shipped corpus: two reports, five rows, serve it or not
 	$(BIN)/python -m flows demo
 
-test: $(READY)           ## unit, property, golden and parity tests, and one flow: about 6 minutes
+test: $(READY)           ## unit, property, golden and parity tests, and one flow; the aim is at most 5 minutes
 	$(PYTEST) -m "not (slow or server or soak)" $(FAST) $(FLOW)
 
 test-all: $(READY)       ## everything that CI runs: also flows, services and kills
